@@ -143,7 +143,7 @@ MUTANTS = [
     Mutant("hard links accepted", "service/durable.py", "if found.st_nlink != 1:", "if found.st_nlink < 1:", DURABLE),
     Mutant("the file is not locked", "service/durable.py", "            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)\n", "            pass\n", DURABLE),
     Mutant("an empty file is new", "service/durable.py", "if not found.st_size:", "if False:", DURABLE),
-    Mutant("replay not compared", "service/_replica.py", "if not same_codes or ", "if False and ", DURABLE),
+    Mutant("replay not compared", "service/_replica.py", "if differs and (", "if False and (", DURABLE),
     Mutant("a late line opens its own period", "service/_group.py", "self._at = max(at, self._at)", "self._at = at", DURABLE),
     Mutant("no sync of a new state", "_core/files.py", "            os.fsync(file.fileno())", "            pass", ATOMIC),
     # Caps and clocks

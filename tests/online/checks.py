@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import copy
+import hashlib
 import json
 from collections.abc import Callable
 from typing import Any
@@ -55,6 +57,33 @@ def _many(
         numbers = np.asarray(scores if like is None else like).tolist()
         options["efforts"] = np.nan_to_num(_work(numbers), nan=1.0, posinf=1.0)
     return controller.decide_many(scores, **options)
+
+
+ARRAYS = {"floats": np.float64, "ints": np.int64}
+
+
+def array_of(state: dict[str, Any], name: str) -> Any:
+    """Return an array of a saved state."""
+    return np.frombuffer(base64.b64decode(state[name]), ARRAYS[name]).copy()
+
+
+def with_array(state: dict[str, Any], name: str, array: Any) -> dict[str, Any]:
+    """Return a state with another array."""
+    return {**state, name: base64.b64encode(array.tobytes()).decode()}
+
+
+def with_number(state: dict[str, Any], name: str, place: int, value: float) -> dict[str, Any]:
+    """Return a state with another number in an array."""
+    array = array_of(state, name)
+    array[place] = value
+    return with_array(state, name, array)
+
+
+def with_digest(state: dict[str, Any]) -> dict[str, Any]:
+    """Return an edited state with the digest that it would have."""
+    parts = {name: part for name, part in state.items() if name != "digest"}
+    digest = hashlib.blake2b(json.dumps(parts, sort_keys=True).encode(), digest_size=16)
+    return {**parts, "digest": digest.hexdigest()}
 
 
 def _one(controller: Controller, score: Any, **options: Any) -> Any:

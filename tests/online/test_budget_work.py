@@ -12,7 +12,7 @@ from shortlist import Capacity
 from shortlist.exceptions import CapacityError
 from shortlist.online import BudgetController, Controller, QuantileTracker
 from shortlist.online._ledger import TOTAL, USED, USUAL_WORK
-from tests.online.checks import check_controller
+from tests.online.checks import array_of, check_controller, with_array, with_number
 
 CALIBRATION = np.random.default_rng(0).exponential(size=500)
 
@@ -141,19 +141,18 @@ def test_budgets_and_efforts_belong_together():
 @pytest.mark.parametrize(
     "change",
     [
-        lambda state: state["ints"].__setitem__(USED, -5),
-        lambda state: state["ints"].__setitem__(TOTAL, 10**15),
-        lambda state: state["floats"].__setitem__(USUAL_WORK, 0.0),
-        lambda state: state["ints"].pop(),
-        lambda state: state["capacity"].__setitem__("kind", "count"),
+        lambda state: with_number(state, "ints", USED, -5),
+        lambda state: with_number(state, "ints", TOTAL, 10**15),
+        lambda state: with_number(state, "floats", USUAL_WORK, 0.0),
+        lambda state: with_array(state, "ints", array_of(state, "ints")[:-1]),
+        lambda state: {**state, "capacity": {**state["capacity"], "kind": "count"}},
     ],
 )
 def test_tampered_states_are_refused(change):
     """A state that would open the budget again raises an error."""
     state = budget().state()
-    change(state)
     with pytest.raises(ValueError, match="state"):
-        Controller.from_state(state)
+        Controller.from_state(change(state))
 
 
 def tracker(rate=300, **options):

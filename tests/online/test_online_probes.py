@@ -12,6 +12,7 @@ from shortlist.exceptions import CapacityError
 from shortlist.online import BudgetController, Controller
 from shortlist.online._ledger import ALLOWED, CAPACITY, DRAWN, KEPT, RATE, TOTAL
 from shortlist.online.decisions import ABOVE_THRESHOLD, PROBE, PROBE_WITHOUT_SLOT
+from tests.online.checks import with_number
 
 SCORES = np.random.default_rng(0).normal(size=2_000)
 DAY = 1_000.0
@@ -182,18 +183,6 @@ def test_observed_items_are_never_drawn():
     assert controller.remaining == 40
 
 
-def test_flags_given_elsewhere_count():
-    """Probes that another process drew use up the slots of this one."""
-    controller = make(count=40, probe=0.25)
-    controller.observe([0.0], at=5.0)
-    controller.count_flags(3, probes=12)
-    assert controller.remaining == 25
-    batch = controller.decide_many(np.full(5_000, 5.0) + np.arange(5_000), at=6.0)
-    assert batch.flagged.sum() == 25
-    with pytest.raises(ValueError, match="has none"):
-        make(probe=0).count_flags(0, probes=1)
-
-
 def test_bad_options_are_refused():
     """Shares, keys and capacities that make no sense raise an error."""
     for probe in (-0.1, 1.1, "0.1", np.nan):
@@ -214,14 +203,10 @@ def test_damaged_states_are_refused():
     controller.decide_many([0.0, 1.0], at=5.0, ids=["a", "b"])
     state = controller.state()
     for place, value in ((TOTAL, 41), (ALLOWED, 41), (DRAWN, -1), (CAPACITY, 41), (KEPT, -1)):
-        ints = list(state["ints"])
-        ints[place] = value
         with pytest.raises(ValueError, match="state"):
-            Controller.from_state({**state, "ints": ints})
-    floats = list(state["floats"])
-    floats[RATE] = 0.9
+            Controller.from_state(with_number(state, "ints", place, value))
     for wrong in (
-        {"floats": floats},
+        with_number(state, "floats", RATE, 0.9),
         {"options": {**state["options"], "probe": 0.5}},
         {"options": {key: each for key, each in state["options"].items() if "probe" not in key}},
         {"answers": [["a", False, 1.0]]},

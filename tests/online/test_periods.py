@@ -12,7 +12,6 @@ from shortlist import Capacity
 from shortlist.online import (
     BudgetController,
     CalendarPeriod,
-    Controller,
     QuantileTracker,
     TokenBucketController,
 )
@@ -117,17 +116,6 @@ def test_controllers_on_a_calendar_pass_all_checks(kind, period):
             Capacity.count(20), period=period, expected_arrivals=1_000, calibration_scores=scores
         )
     )
-
-
-def test_flags_given_elsewhere_count():
-    """After following others, the rest of the budget is what they have left."""
-    controller = budget(count=3)
-    start = moment(2026, 6, 1)
-    controller.observe([3.0, 3.0], at=start)
-    controller.count_flags(2)
-    assert controller.remaining == 1
-    loaded = Controller.from_state(controller.state())
-    assert loaded.decide_many([9.0] * 5, at=start).flagged.sum() == 1
 
 
 @given(st.lists(st.integers(0, 12)), st.lists(st.integers(0, 12)), st.integers(1, 5))

@@ -1,7 +1,6 @@
 """Restarts, threads, and changes of capacity at awkward moments."""
 
 import copy
-import hashlib
 import json
 import pickle
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +19,7 @@ from shortlist.online import (
     WindowController,
 )
 from shortlist.online import _ledger as ledger
-from shortlist.online._state import from_plain
+from tests.online.checks import ARRAYS, array_of, with_array, with_digest, with_number
 
 DAY = 86_400.0
 RATE = Capacity.fraction(0.05)
@@ -203,32 +202,6 @@ def test_the_step_of_the_papers_rule_goes_over_to_the_new_scale(rng):
     assert ema.decide_many(scores[5_000:] / 1_000).flagged.mean() == pytest.approx(0.05, abs=0.01)
 
 
-def test_what_cannot_be_made_up_for_is_let_go(rng):
-    """After a late cut to a hundredth, the threshold is closed no longer than its bound allows."""
-    scores = rng.normal(size=60_000)
-    tracker = QuantileTracker(Capacity.fraction(0.5), calibration_scores=scores[:2_000], step=0.1)
-    times = np.arange(60_000.0)
-    tracker.decide_many(scores[:20_000], at=times[:20_000])
-    tracker.set_capacity(Capacity.fraction(0.005), at=0.0)
-    flags = tracker.decide_many(scores[20_000:], at=times[20_000:]).flagged
-    # A full correction of 9,900 flags would take two million items; the bound is a few hundred.
-    assert abs(flags.sum() - 200) <= tracker.interval_bound(largest=Capacity.fraction(0.5))
-
-
-def with_its_digest(state):
-    """Return an edited state with the digest that it would have."""
-    parts = {
-        name: part
-        for name, part in state.items()
-        if name not in ("scale", "floats", "ints", "digest")
-    }
-    digest = hashlib.blake2b(json.dumps(parts, sort_keys=True).encode(), digest_size=16)
-    for name, kind in (("scale", "f8"), ("floats", "f8"), ("ints", "i8")):
-        array = np.array(from_plain(state[name]), dtype=kind)
-        digest.update(str(array.shape).encode() + array.tobytes())
-    return {**state, "digest": digest.hexdigest()}
-
-
 @every_kind
 def test_a_state_with_a_digest_of_its_own_reaches_beyond_no_array(make, rng):
     """Compiled functions check no index: places and lengths are checked when a state is loaded."""
@@ -236,13 +209,14 @@ def test_a_state_with_a_digest_of_its_own_reaches_beyond_no_array(make, rng):
     controller = make(scores)
     controller.decide_many(scores, at=np.arange(300) * DAY / 100)
     state = json.loads(json.dumps(controller.state()))
-    assert Controller.from_state(with_its_digest(state)).state() == state
-    for name in ("floats", "ints"):
-        for changed in (state[name][1:], [*state[name], *state[name], 1], [state[name]]):
-            if changed == state[name]:  # the rule of the paper has no ints
+    for name in ARRAYS:
+        array = array_of(state, name)
+        assert Controller.from_state(with_digest(with_array(state, name, array))).state() == state
+        for changed in (array[1:], np.append(np.tile(array, 2), array.dtype.type(1))):
+            if changed.size == array.size:  # the rule of the paper has no ints
                 continue
             with pytest.raises(ValueError, match="lengths or places"):
-                Controller.from_state(with_its_digest({**state, name: changed}))
+                Controller.from_state(with_digest(with_array(state, name, changed)))
 
 
 PLACES = {
@@ -264,15 +238,13 @@ def test_a_ledger_has_no_entries_beyond_its_lists(place, rng):
     """The lists of a budget follow one another in memory."""
     name, index, value = place
     state = KINDS["budget"](rng.normal(size=300)).state()
-    state[name][index] = value
     with pytest.raises(ValueError, match="lengths or places"):
-        Controller.from_state(with_its_digest(state))
+        Controller.from_state(with_digest(with_number(state, name, index, value)))
 
 
 @pytest.mark.parametrize("index", range(4))
 def test_a_window_counts_its_own_scores(index, rng):
     """A wrong count would let the search for a threshold run for ever."""
     state = KINDS["window"](rng.normal(size=300)).state()
-    state["ints"][index] = -1
     with pytest.raises(ValueError, match="lengths or places"):
-        Controller.from_state(with_its_digest(state))
+        Controller.from_state(with_digest(with_number(state, "ints", index, -1)))

@@ -1,4 +1,4 @@
-"""The tracker: late announcements, rates beyond the scale, and its arguments."""
+"""The tracker: rates beyond the scale, and its arguments."""
 
 import numpy as np
 import pytest
@@ -19,46 +19,6 @@ CONTROLLERS = [QuantileTracker, TokenBucketController, WindowController, EmaCont
 def scores(rng):
     """Return scores that do not change."""
     return rng.normal(size=40_000)
-
-
-def offset(tracker):
-    """Return the sum of the errors, times the step."""
-    return tracker.state()["floats"][0]
-
-
-def test_a_late_announcement_is_made_up_for(scores):
-    """Errors since then are counted again with the true rate."""
-    announced, late = (
-        QuantileTracker(Capacity.fraction(0.02), calibration_scores=scores[:5_000], step=0.03)
-        for _ in range(2)
-    )
-    times = np.arange(2_000.0)
-    announced.decide_many(scores[:1_000], at=times[:1_000])
-    announced.set_capacity(Capacity.fraction(0.01), at=999.5)
-    announced.decide_many(scores[1_000:2_000], at=times[1_000:])
-    flags = late.decide_many(scores[:2_000], at=times).flagged
-    before = offset(late)
-    late.set_capacity(Capacity.fraction(0.01), at=1_000.0)
-    assert offset(late) - before == pytest.approx(0.03 * 0.01 * 1_000, rel=0.02)
-    errors = flags.sum() - 0.02 * 1_000 - 0.01 * 1_000
-    assert offset(late) == pytest.approx(0.03 * errors, abs=0.03 * 0.01 * 2 + 1e-9)
-
-
-def test_a_late_announcement_brings_the_long_run_back(scores):
-    """After a late cut of the capacity, the overrun is made up for, but only with a correction."""
-    flags = {}
-    for corrected in (True, False):
-        tracker = QuantileTracker(
-            Capacity.fraction(0.02), calibration_scores=scores[:5_000], step=0.03
-        )
-        times = np.arange(40_000.0)
-        first = tracker.decide_many(scores[:4_000], at=times[:4_000]).flagged.sum()
-        since = 0.0 if corrected else None
-        tracker.set_capacity(Capacity.fraction(0.01), at=since)
-        rest = tracker.decide_many(scores[4_000:], at=times[4_000:]).flagged.sum()
-        flags[corrected] = first + rest
-    assert abs(flags[True] - 400) < 20  # one per cent of 40,000
-    assert flags[False] - flags[True] == pytest.approx(40, abs=20)  # one per cent of 4,000
 
 
 def test_a_rate_beyond_the_scale_starts_at_its_end():
@@ -148,19 +108,6 @@ def test_a_swap_to_a_shorter_scale_keeps_the_bound():
     assert -later.min() <= tracker.interval_bound()
     assert np.ptp([0, *errors, *(errors[-1] + later)]) <= tracker.interval_bound()
     assert tracker.interval_bound() == pytest.approx(before, rel=0.01)
-
-
-def test_late_announcements_forgive_nothing_either():
-    """Announcements that are late by no item correct nothing and clip nothing."""
-    tracker = QuantileTracker(Capacity.fraction(0.05), calibration_scores=np.arange(1_000.0))
-    errors = [0.0]
-    for day in range(60):
-        rate = (0.05, 0.005)[day % 2]
-        tracker.set_capacity(Capacity.fraction(rate), at=max(tracker.now, 0.0))
-        times = day + np.linspace(0, 0.9, 1_001)
-        flagged = tracker.decide_many(np.full(1_001, 1e9), at=times).flagged
-        errors.extend(errors[-1] + np.cumsum(flagged - rate))
-    assert max(errors) - min(errors) <= tracker.interval_bound()
 
 
 def test_the_bound_remembers_every_capacity():

@@ -134,11 +134,11 @@ def test_the_tracker_keeps_its_bound_on_every_interval(n, history, first, step):
 def test_the_tracker_is_four_lines_of_arithmetic(calibration, scores, rate, step):
     """The compiled code agrees with the rule as written in the notes."""
     tracker = QuantileTracker(Capacity.fraction(rate), calibration_scores=calibration, step=step)
-    offset = tracker.state()["floats"][0]
+    offset = tracker.state_floats[0]
     for score in scores:
         flag = tracker.decide(score).flag
         offset += step * (flag - rate)
-    assert np.isclose(tracker.state()["floats"][0], offset)
+    assert np.isclose(tracker.state_floats[0], offset)
 
 
 # --- the window and the rule of the paper ------------------------------------------------------

@@ -13,7 +13,6 @@ from .._core.arrays import Floats
 from ..capacity import Capacity
 from ..exceptions import CapacityError
 from ._inputs import flags_allowed
-from ._time import Clock
 from ._tracker import LOG_RATE, OFFSET, RATE, ScaledController, offset_within, track
 from .decisions import ABOVE_THRESHOLD, CAPACITY_USED_UP
 
@@ -110,10 +109,9 @@ class TokenBucketController(ScaledController):
         Items in a period, as a first estimate that is then learned. Required with `period`.
     step : float, default=0.03
         As for :class:`QuantileTracker`.
-    prevalence : number, default=None
-        Share of rare items, for a multiple.
-    clock, remember
-        As for :class:`Controller`.
+    **shared
+        `prevalence`, the share of rare items, for a multiple; and `remember` as for
+        :class:`Controller`.
 
     Examples
     --------
@@ -140,9 +138,7 @@ class TokenBucketController(ScaledController):
         period: float | str | None = None,
         expected_arrivals: int | None = None,
         step: float = 0.03,
-        prevalence: Any = None,
-        clock: Clock | None = None,
-        remember: int = 10_000,
+        **shared: Any,
     ) -> None:
         if (period is None) != (expected_arrivals is None):
             raise ValueError(
@@ -152,13 +148,11 @@ class TokenBucketController(ScaledController):
         super().__init__(
             capacity,
             calibration_scores=calibration_scores,
-            clock=clock,
-            remember=remember,
             burst=burst,
             period=period,
             expected_arrivals=expected_arrivals,
             step=step,
-            prevalence=prevalence,
+            **shared,
         )
 
     def check_capacity(self, capacity: Capacity) -> None:
@@ -178,17 +172,17 @@ class TokenBucketController(ScaledController):
         most, gap, memory = self.options["burst"] * _PARTS, 1.0, 1.0
         if self.is_timed:
             memory = max(self.options["expected_arrivals"], 1.0)
-            gap = self.period_length / memory
+            gap = self._time.length / memory
         floats = self.with_knots([0.0, 0.0, 0.0, self.options["step"], 0.0, -np.inf, gap, memory])
         return floats, np.array([most, most], dtype=np.int64)
 
-    def apply_capacity(self, capacity: Capacity, *, since: float | None = None) -> None:
+    def apply_capacity(self, capacity: Capacity) -> None:
         """Set the refill and the rate of the tracker."""
         floats = self.state_floats
         if np.isfinite(floats[LAST_REFILL]):  # until now, the old capacity refills the bucket
             _refill(self._time.present_time(), floats, self.state_ints)
         if self.is_timed:
-            floats[FLAGS_PER_TIME] = flags_allowed(capacity) / self.period_length
+            floats[FLAGS_PER_TIME] = flags_allowed(capacity) / self._time.length
         else:
             floats[FLAGS_PER_TIME] = self.rate(capacity)
         floats[RATE] = min(floats[FLAGS_PER_TIME] * floats[GAP], 1.0)

@@ -11,13 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._core.arrays import Floats
 from .._core.probing import check_probe
-from .._core.validation import check_count
 from ..capacity import Capacity
 from ..exceptions import CapacityError
 from . import _ledger as book
 from ._inputs import (
     WORK_UNITS,
-    count_work,
     flags_allowed,
     work_allowed,
 )
@@ -33,7 +31,6 @@ from ._pacing import (
     usual_flags,
 )
 from ._scale import TailScale
-from ._time import Clock
 from .controller import Controller
 
 _FIRST_RULE = {"auto": RECENT, "recent": RECENT, "pattern": PATTERN}
@@ -89,7 +86,7 @@ class BudgetController(Controller):
     probe_key : str, default=None
         A text that makes the draws reproducible. `None` makes up a secret one, which is saved with
         the state. Whoever knows it can choose ids that are never drawn.
-    clock, remember
+    remember : int, default=10000
         As for :class:`Controller`.
 
     Notes
@@ -175,7 +172,6 @@ class BudgetController(Controller):
         expected_effort: float | None = None,
         probe: float = 0,
         probe_key: str | None = None,
-        clock: Clock | None = None,
         remember: int = 10_000,
     ) -> None:
         if period is not None and expected_arrivals is None:
@@ -186,7 +182,6 @@ class BudgetController(Controller):
         super().__init__(
             capacity,
             calibration_scores=calibration_scores,
-            clock=clock,
             remember=remember,
             **_probe_options(probe, probe_key),
             period=period,
@@ -234,38 +229,8 @@ class BudgetController(Controller):
                 f"{capacity!r} {'with' if self.is_timed else 'without'} a period."
             )
 
-    def count_flags(self, n: int, *, probes: int = 0) -> None:
-        """Count flags that were given elsewhere to items observed in the present period.
-
-        `n` of them went to scores, and `probes` more to probes.
-        """
-        if self.capacity.kind != "count":
-            raise CapacityError(f"Only a budget of flags counts flags; this is {self.capacity!r}.")
-        by_score, drawn = check_count("n", n, at_least=0), check_count("probes", probes, at_least=0)
-        if drawn and not self.has_probes:
-            raise ValueError(f"probes={probes} were given elsewhere, but this controller has none.")
-        with self._lock:
-            self.state_ints[book.DRAWN] += drawn
-            self._use(by_score)
-
-    def count_work(self, efforts: ArrayLike) -> None:
-        """Count work on flags that were given elsewhere to items of the present period."""
-        if not self.counts_work:
-            raise CapacityError(f"Only a budget of work counts work; this is {self.capacity!r}.")
-        array = np.asarray(efforts, dtype=np.float64)
-        with self._lock:
-            self._use(int(count_work(array, array.size).sum()))
-
-    def _use(self, units: int) -> None:
-        """Count what was used elsewhere; the next item decides how much is kept for probes."""
-        ints = self.state_ints
-        ints[book.USED] += units
-        ints[book.SINCE] = _OUT_OF_DATE
-        if self.has_probes:
-            keep(int(ints[book.DRAWN]), open_ledger(self.state_floats, ints))
-
     def _length(self) -> float:
-        return self.period_length if self.is_timed else float(self.capacity.per or 1)
+        return self._time.length if self.is_timed else float(self.capacity.per or 1)
 
     def _units(self, capacity: Capacity) -> int:
         """Return the budget in flags, or in units of work."""
@@ -287,7 +252,7 @@ class BudgetController(Controller):
         ledger.floats[[book.LENGTH, book.ORIGIN]] = self._length(), origin
         return ledger.floats, ledger.ints
 
-    def apply_capacity(self, capacity: Capacity, *, since: float | None = None) -> None:
+    def apply_capacity(self, capacity: Capacity) -> None:
         """Set the budget, and thin out today's list if it has become too short for it."""
         ledger = open_ledger(self.state_floats, self.state_ints)
         ints, floats, units = self.state_ints, self.state_floats, self._units(capacity)

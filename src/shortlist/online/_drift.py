@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from .._core.arrays import Floats
+from .._core.hashing import hash_ids
 from .._core.validation import check_count
 from ._alarm import LARGEST, LOG_EVIDENCE, Alarm, check_error
 from ._inputs import check_calibration_scores, check_score_array
@@ -32,26 +33,6 @@ _N_BETTORS = _N_FIXED + _MEMORIES.size
 _IDLE = 0.5  # share of the wealth that is not bet at first, and of what is shared out again
 _LARGEST_SEED = (1 << 31) - 1
 _SHARED_OVER = 500.0  # scores: the later, the less is shared out again
-
-
-@njit(cache=True)
-def _tie_key(seed: int, number: int) -> float:
-    """Return a number in [0, 1) that depends on the seed and the number of a score alone."""
-    word = np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(number)
-    for _ in range(2):  # splitmix64
-        word += np.uint64(0x9E3779B97F4A7C15)
-        word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        word = word ^ (word >> np.uint64(31))
-    return float(word >> np.uint64(11)) * 2.0**-53
-
-
-@njit(cache=True)
-def _tie_keys(seed: int, n: int) -> Any:
-    keys = np.empty(n)
-    for i in range(n):
-        keys[i] = _tie_key(seed, i)
-    return keys
 
 
 @njit(cache=True)
@@ -105,21 +86,13 @@ def _bet(place: int, n_seen: int, table: Any, shares: Any, factors: Any, floats:
 
 @njit(cache=True)
 def _bet_many(
-    scores: Any,
-    first: int,
-    n_before: int,
-    seed: int,
-    cuts: Any,
-    factors: Any,
-    floats: Any,
-    evidence: Any,
+    scores: Any, keys: Any, first: int, cuts: Any, factors: Any, floats: Any, evidence: Any
 ) -> None:
     n_bins = cuts.shape[1] + 1
     table = floats[_HEAD : _HEAD + _ROWS * n_bins].reshape(_ROWS, n_bins)
     shares = floats[_HEAD + _ROWS * n_bins :]
     for i in range(scores.size):
-        key = _tie_key(seed, n_before + first + i)
-        place = _bin_of(scores[i], key, cuts)
+        place = _bin_of(scores[i], keys[i], cuts)
         _bet(place, first + i, table, shares, factors, floats)
         evidence[i] = floats[LARGEST]
 
@@ -173,7 +146,7 @@ class DriftAlarm(Alarm):
         scores = check_calibration_scores(calibration_scores)
         self._error = check_error(error)
         self._seed = check_count("random_state", random_state, at_least=0, at_most=_LARGEST_SEED)
-        keys = _tie_keys(self._seed, scores.size)
+        keys = hash_ids(np.arange(scores.size), seed=self._seed)
         falling, ranks = np.lexsort((keys, scores))[::-1], _ranks(scores.size)
         chosen = falling[ranks - 1]
         self._cuts = np.vstack([scores[chosen], keys[chosen]])
@@ -201,9 +174,9 @@ class DriftAlarm(Alarm):
         """
         values = check_score_array(np.atleast_1d(np.asarray(scores)))
         values = np.clip(values, -FARTHEST_SCORE, FARTHEST_SCORE)  # as for calibration scores
-        evidence = np.empty(values.size)
-        place = self.n_seen, self._n_calibration, self._seed
-        _bet_many(values, *place, self._cuts, self._factors, self._floats, evidence)
+        evidence, number = np.empty(values.size), self._n_calibration + self.n_seen
+        keys = hash_ids(np.arange(number, number + values.size), seed=self._seed)
+        _bet_many(values, keys, self.n_seen, self._cuts, self._factors, self._floats, evidence)
         self.n_seen += values.size
         return evidence
 

@@ -12,7 +12,6 @@ from .._core.arrays import Floats
 from .._core.ranking import cut_after
 from ..capacity import Capacity
 from ._scale import FARTHEST_SCORE, TailScale
-from ._time import Clock
 from .controller import Controller
 from .decisions import ABOVE_THRESHOLD, BELOW_THRESHOLD
 
@@ -63,10 +62,9 @@ class EmaController(Controller):
         By how much the threshold moves, in units of the score. The paper gives no value. `None` is
         a thousandth of half the distance between the 16th and the 84th percentile of the
         calibration scores; for normal scores, half that distance is the standard deviation.
-    prevalence : number, default=None
-        Share of rare items, for a multiple.
-    clock, remember
-        As for :class:`Controller`.
+    **shared
+        `prevalence`, the share of rare items, for a multiple; and `remember` as for
+        :class:`Controller`.
 
     Notes
     -----
@@ -92,23 +90,19 @@ class EmaController(Controller):
         calibration_scores: ArrayLike,
         alpha: float = 0.002,
         step: float | None = None,
-        prevalence: Any = None,
-        clock: Clock | None = None,
-        remember: int = 10_000,
+        **shared: Any,
     ) -> None:
         super().__init__(
             capacity,
             calibration_scores=calibration_scores,
-            clock=clock,
-            remember=remember,
             alpha=alpha,
             step=step,
-            prevalence=prevalence,
+            **shared,
         )
 
     def initial_state(self, calibration_scores: Floats) -> tuple[Floats, NDArray[np.int64]]:
         """Start at the quantile of the calibration scores."""
-        k = self.capacity.as_ratio(self.options["prevalence"]) * calibration_scores.size
+        k = self.capacity.as_ratio(self.options.get("prevalence")) * calibration_scores.size
         threshold = cut_after(calibration_scores, int(k)).value
         if not np.isfinite(threshold):  # everything may be flagged: start at the lowest score
             threshold = float(calibration_scores.min())
@@ -120,7 +114,7 @@ class EmaController(Controller):
         floats = np.array([threshold, rate, rate, self.options["alpha"], step])
         return floats, np.zeros(0, dtype=np.int64)
 
-    def apply_capacity(self, capacity: Capacity, *, since: float | None = None) -> None:
+    def apply_capacity(self, capacity: Capacity) -> None:
         """Set the rate."""
         self.state_floats[RATE] = self.rate(capacity)
 

@@ -132,8 +132,8 @@ def check_options(options: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def check_work(capacity: Capacity, efforts: Any, n_items: int) -> Ints:
-    """Return the work of items in whole units; 1 for each in a budget of flags."""
+def check_work(capacity: Capacity, efforts: Any, n_items: int, *, most: float | None) -> Ints:
+    """Return the work of items in whole units, each at most `most`; 1 in a budget of flags."""
     if capacity.kind != "effort":
         if efforts is not None:
             raise CapacityError(
@@ -146,7 +146,13 @@ def check_work(capacity: Capacity, efforts: Any, n_items: int) -> Ints:
             f"{capacity!r} is a budget of work: every item needs its effort. Pass effort=... to "
             "decide, and efforts=... to decide_many."
         )
-    return count_work(efforts, n_items)
+    work = count_work(efforts, n_items)
+    if most is not None and np.any(work > count_work([most], 1)):
+        raise ValueError(
+            f"efforts must be at most max_effort={most:g}; got {np.max(efforts):g}. The bound "
+            "would not hold. Nothing was changed."
+        )
+    return work
 
 
 def count_work(efforts: Any, n_items: int) -> Ints:

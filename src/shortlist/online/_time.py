@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 import copy
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,11 +13,7 @@ import numpy as np
 from .._core.arrays import Floats
 from .._core.timestamps import check_moments, to_seconds
 from ..capacity import Capacity
-from ._state import to_plain
 from .periods import CalendarPeriod, read_period
-
-#: Returns the present moment, as seconds or a datetime.
-Clock = Callable[[], Any]
 
 _AGREEING = 5  # moments in a row that move the clock far ahead
 _FARTHEST_PERIODS, _FARTHEST_SECONDS = 31, 7 * 86_400.0
@@ -28,34 +24,25 @@ class Timeline:
 
     Moments many periods ahead are refused, until several in a row agree. One moment in
     milliseconds would otherwise move the clock for good: every later item would come from the past
-    and share the budget of one period.
-
-    Parameters
-    ----------
-    owner : str
-        The name of the controller, for errors.
-    period : float, str or None
-        Length of a period in seconds, or a period of a calendar. Without one, time is the number of
-        items, and no moment is refused.
-    clock : callable or None
-        Returns the present moment for items without one.
+    and share the budget of one period. Without a period, time is the number of items, and no
+    moment is refused.
     """
 
-    def __init__(self, owner: str, period: Any, clock: Clock | None) -> None:
-        self._owner, self.clock = owner, clock
+    def __init__(self, period: float | str | None) -> None:
         self.is_timed = period is not None
         self.calendar: CalendarPeriod | None = None
-        #: How far ahead a moment may lie.
-        self.farthest = math.inf
+        #: How far ahead a moment may lie, and how long compiled functions see a period.
+        self.farthest, self.length = math.inf, 1.0
         if self.is_timed:
             described = read_period(period)
-            self.calendar = described if isinstance(described, CalendarPeriod) else None
+            if isinstance(described, CalendarPeriod):
+                self.calendar = described
+            else:
+                self.length = described.length
             self.farthest = max(_FARTHEST_PERIODS * described.longest, _FARTHEST_SECONDS)
         self.now, self.n_items = -math.inf, 0
         #: Changes of capacity that were announced for later, in order of time.
         self.changes: list[tuple[float, Capacity]] = []
-        # When the capacity in force began, and after how many items.
-        self._begun = (-math.inf, 0)
         # The latest refused moment, and how many in a row agree with it.
         self._suspect: tuple[float, int] | None = None
 
@@ -67,32 +54,24 @@ class Timeline:
 
     # --- moments -------------------------------------------------------------------------------
 
-    def present(self) -> float:
-        """Return the moment of the clock, and at least that of the latest item."""
-        return self.now if self.clock is None else max(self.now, to_seconds(self.clock()))
-
     def moment(self, at: Any) -> float:
-        """Return a moment in seconds: the one given, the clock's, or the latest."""
-        if at is not None or self.clock is not None:
-            moment = to_seconds(at if at is not None or self.clock is None else self.clock())
-            if self.calendar is not None:
-                self.calendar.check(moment)
-            return moment
-        if self.is_timed:
+        """Return a moment in seconds; without a period, the latest one will do."""
+        if at is None and self.is_timed:
             raise ValueError(
-                f"{self._owner} keeps a number per period and must know when an item "
-                "arrived. Pass at=..., or give the controller a clock=..."
+                "at is required: this controller keeps a number per period, and must know when an "
+                "item arrived."
             )
-        return self.now
+        moment = self.now if at is None else to_seconds(at)
+        if self.calendar is not None:
+            self.calendar.check(moment)
+        return moment
 
     def moments(self, at: Any, n: int) -> Floats:
         """Return a moment in seconds for each of `n` items."""
-        moments = check_moments(at, n) if at is not None else np.full(n, self.moment(None))
+        moments = np.full(n, self.moment(None)) if at is None else check_moments(at, n)
         if self.calendar is not None and n:
             self.calendar.check(float(moments.min()), float(moments.max()))
         return moments
-
-    # --- jumps ---------------------------------------------------------------------------------
 
     def is_refused(self, moment: float) -> bool:
         """Whether a moment is a jump to be refused; most are not, and cost one comparison."""
@@ -146,46 +125,26 @@ class Timeline:
         """Move on to the next item, and return its time as compiled functions see it."""
         self.now = max(self.now, moment)
         self.n_items += 1
-        if self.n_items == 1:
-            self._begun = (self.now, 0)
         return self.present_time()
 
     def count_many(self, moments: Floats) -> Floats:
         """Do the same for at least one item."""
         first = self.n_items
         moments = np.maximum.accumulate(np.maximum(moments, self.now))
-        if first == 0:
-            self._begun = (float(moments[0]), 0)
         self.n_items, self.now = first + moments.size, float(moments[-1])
         if not self.is_timed:
             return np.arange(first, first + moments.size, dtype=np.float64)
         return moments if self.calendar is None else self.calendar.progress(moments)
 
-    def begin_capacity(self) -> None:
-        """Note that another capacity is in force from now on."""
-        self._begun = (self.now, self.n_items)
-
-    def items_since(self, moment: float) -> int:
-        """Return about how many items arrived since a moment, but since the last change.
-
-        They are taken to have come evenly.
-        """
-        began, first = self._begun
-        n, length = self.n_items - first, self.now - began
-        if not 0 < length < math.inf:  # the items came without moments, or all at once
-            return n if length == 0 and moment <= began else 0
-        return round(n * min(max(self.now - moment, 0.0) / length, 1.0))
-
     # --- saved state ---------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """Return the time as plain JSON."""
+        """Return the time as plain JSON; a text, because JSON has no infinity."""
         return {
-            "now": to_plain(self.now),
+            "now": str(self.now),
             "n_items": self.n_items,
             "scheduled": [[moment, capacity.to_json()] for moment, capacity in self.changes],
             "suspect": list(self._suspect or ()),
-            "begun": to_plain(list(self._begun)),
         }
 
     def load(self, state: dict[str, Any]) -> None:
@@ -196,5 +155,3 @@ class Timeline:
         if state["suspect"]:
             moment, agreeing = state["suspect"]
             self._suspect = float(moment), agreeing
-        began, first = state["begun"]
-        self._begun = float(began), first

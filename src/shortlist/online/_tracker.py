@@ -9,12 +9,11 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from .._core.arrays import Floats, Ints
+from .._core.arrays import Floats
 from ..capacity import Capacity, exact
 from ..exceptions import CapacityError
-from ._inputs import WORK_UNITS, count_work
+from ._inputs import count_work
 from ._scale import TailScale, score_at
-from ._time import Clock
 from .controller import Controller
 from .decisions import ABOVE_THRESHOLD, BELOW_THRESHOLD
 
@@ -112,15 +111,14 @@ class QuantileTracker(ScaledController):
         How fast the threshold follows. A larger step reacts faster after a change and keeps closer
         to the rate over short stretches. A smaller step is steadier and finds more where rare items
         come in waves.
-    prevalence : number, default=None
-        Share of rare items, for a multiple.
     max_effort : float, default=None
         The largest effort of any item; required with ``Capacity.effort(...)``. A larger one is an
         error.
     expected_effort : float, default=None
         The usual effort of a flagged item, for the first threshold; `max_effort` when absent.
-    clock, remember
-        As for :class:`Controller`.
+    **shared
+        `prevalence`, the share of rare items, for a multiple; and `remember` as for
+        :class:`Controller`.
 
     Notes
     -----
@@ -157,21 +155,17 @@ class QuantileTracker(ScaledController):
         *,
         calibration_scores: ArrayLike,
         step: float = 0.03,
-        prevalence: Any = None,
         max_effort: float | None = None,
         expected_effort: float | None = None,
-        clock: Clock | None = None,
-        remember: int = 10_000,
+        **shared: Any,
     ) -> None:
         super().__init__(
             capacity,
             calibration_scores=calibration_scores,
-            clock=clock,
-            remember=remember,
             step=step,
-            prevalence=prevalence,
             max_effort=max_effort,
             expected_effort=expected_effort,
+            **shared,
         )
 
     def interval_bound(
@@ -179,8 +173,7 @@ class QuantileTracker(ScaledController):
     ) -> float:
         """Return by how much flags and allowed flags can differ, on any stretch of any stream.
 
-        Items that are only observed count as if they had been decided. A late announcement adds
-        what it corrects.
+        Items that are only observed count as if they had been decided.
 
         Parameters
         ----------
@@ -249,25 +242,15 @@ class QuantileTracker(ScaledController):
                 "nothing. Check the unit of max_effort and of the budget."
             )
 
-    def _check_work(self, efforts: Any, n_items: int) -> Ints:
-        work = super()._check_work(efforts, n_items)
-        if self.counts_work and np.any(work > self.state_ints[MOST_WORK]):
-            raise ValueError(
-                f"efforts must be at most max_effort={self.options['max_effort']:g}; got "
-                f"{np.max(work) / WORK_UNITS:g}. The bound would not hold. Nothing was changed."
-            )
-        return work
-
     def initial_state(self, calibration_scores: Floats) -> tuple[Floats, NDArray[np.int64]]:
         """Start with no error, on the scale of the calibration scores."""
         head = [0.0, 0.0, 0.0, self.options["step"], *self.scale.range, 0.0, 0.0]
         most = count_work([self.options["max_effort"]], 1) if self.counts_work else np.ones(1)
         return self.with_knots(head), most.astype(np.int64)
 
-    def apply_capacity(self, capacity: Capacity, *, since: float | None = None) -> None:
-        """Set the rate; for a late announcement, also correct the errors since then."""
+    def apply_capacity(self, capacity: Capacity) -> None:
+        """Set the rate."""
         floats, rate = self.state_floats, self.rate(capacity)
-        before = floats[RATE]
         floats[RATE] = rate
         if rate > 0:
             floats[LOG_RATE] = math.log(rate)
@@ -278,9 +261,6 @@ class QuantileTracker(ScaledController):
                 floats[SMALLEST] = rate
             floats[SMALLEST] = min(floats[SMALLEST], rate)
             floats[LARGEST] = max(floats[LARGEST], rate)
-        if since is not None:
-            # The offset is the sum of the errors: count them again with the true rate.
-            self._correct(floats[STEP] * (before - rate) * self._time.items_since(since))
 
     def _first_offset(self) -> float:
         """Return where to start so that flags of the usual effort make the rate of work."""
@@ -288,19 +268,6 @@ class QuantileTracker(ScaledController):
             return 0.0
         largest = self.options["max_effort"]
         return math.log(min((self.options["expected_effort"] or largest) / largest, 1.0))
-
-    def _correct(self, correction: float) -> None:
-        """Move the offset by a correction, but not beyond the end of the scale on that side.
-
-        An offset that lies beyond the scale already stays there: to move it back would forgive
-        errors.
-        """
-        floats = self.state_floats
-        offset, (bottom, top) = floats[OFFSET], self.scale.range
-        if correction > 0:
-            floats[OFFSET] = min(offset + correction, max(offset, top + floats[LOG_RATE]))
-        else:
-            floats[OFFSET] = max(offset + correction, min(offset, bottom + floats[LOG_RATE]))
 
     def change_scale(self, old: TailScale, new: TailScale) -> None:
         """Keep the offset, and exchange the scale."""

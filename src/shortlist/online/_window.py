@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from .._core.arrays import Floats
 from ..capacity import Capacity
 from ._scale import TailScale
-from ._time import Clock
 from .controller import Controller
 from .decisions import ABOVE_THRESHOLD, BELOW_THRESHOLD
 
@@ -97,10 +96,9 @@ class WindowController(Controller):
         few.
     window : int, default=5000
         Number of items.
-    prevalence : number, default=None
-        Share of rare items, for a multiple.
-    clock, remember
-        As for :class:`Controller`.
+    **shared
+        `prevalence`, the share of rare items, for a multiple; and `remember` as for
+        :class:`Controller`.
 
     Examples
     --------
@@ -123,17 +121,13 @@ class WindowController(Controller):
         *,
         calibration_scores: ArrayLike,
         window: int = 5_000,
-        prevalence: Any = None,
-        clock: Clock | None = None,
-        remember: int = 10_000,
+        **shared: Any,
     ) -> None:
         super().__init__(
             capacity,
             calibration_scores=calibration_scores,
-            clock=clock,
-            remember=remember,
             window=window,
-            prevalence=prevalence,
+            **shared,
         )
 
     def initial_state(self, calibration_scores: Floats) -> tuple[Floats, NDArray[np.int64]]:
@@ -142,13 +136,13 @@ class WindowController(Controller):
         ring = np.resize(calibration_scores[-size:], size)
         return np.concatenate([[0.0], ring]), np.zeros(4, np.int64)
 
-    def apply_capacity(self, capacity: Capacity, *, since: float | None = None) -> None:
+    def apply_capacity(self, capacity: Capacity) -> None:
         """Find the threshold that leaves the wanted number of scores above it."""
         self.state_ints[WANTED] = self._wanted(capacity)
         self._find_threshold()
 
     def _wanted(self, capacity: Capacity) -> int:
-        return int(capacity.as_ratio(self.options["prevalence"]) * self.options["window"])
+        return int(capacity.as_ratio(self.options.get("prevalence")) * self.options["window"])
 
     def _find_threshold(self) -> None:
         ring, ints = self.state_floats[_RING:], self.state_ints

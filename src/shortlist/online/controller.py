@@ -26,7 +26,7 @@ from ._inputs import (
 )
 from ._scale import TailScale
 from ._state import load_controller, save_controller
-from ._time import Clock, Timeline
+from ._time import Timeline
 from .decisions import (
     MOMENT_REFUSED,
     REASONS,
@@ -36,7 +36,6 @@ from .decisions import (
     DecisionBatch,
     is_flag,
 )
-from .periods import CalendarPeriod
 
 _LONGEST_STRETCH = 1 << 14  # items of a bundle at a time, so that their arrays stay in the cache
 
@@ -57,15 +56,30 @@ class Controller:
         What :meth:`check_capacity` accepts.
     calibration_scores : array-like of shape (n_items,)
         Recent scores of the model. No labels are needed.
-    clock : callable, default=None
-        Returns the present moment for items without `at`.
     remember : int, default=10000
         How many ids are remembered with their answers.
     **options
         The subclass's own arguments, as plain JSON; saved with the state. An option called
         `period` that is not None means that the controller keeps time: in seconds, or in periods of
         a calendar (:class:`CalendarPeriod`), which the compiled functions see as 1 long. An option
-        called `probe_key` means that the controller draws probes.
+        called `probe_key` means that the controller draws probes. A multiple refers to the option
+        `prevalence`, and no item may take more work than the option `max_effort`.
+
+    Attributes
+    ----------
+    capacity : Capacity
+        The capacity in force; :meth:`set_capacity` changes it.
+    counts_work : bool
+        Whether the capacity is a budget of work: every item then needs its effort.
+    is_timed : bool
+        Whether the capacity refers to a period of time. If so, every item needs a moment.
+    calendar : CalendarPeriod or None
+        The calendar, if the period is one of a calendar.
+    has_probes : bool
+        Whether some flags go to items below the threshold, drawn at random.
+    farthest_jump : float
+        How many seconds the next moment may lie ahead: 31 periods, and at least a week. Moments
+        beyond are refused until five in a row agree. Infinite without a period.
     """
 
     #: ``step(score, at, deciding, work, number, floats, ints)`` decides about one item and returns
@@ -82,27 +96,25 @@ class Controller:
         capacity: Capacity,
         *,
         calibration_scores: ArrayLike,
-        clock: Clock | None = None,
         remember: int = 10_000,
         **options: Any,
     ) -> None:
         self.options = check_options({"remember": remember, **options})
         self._lock = threading.RLock()
-        self._capacity = check_capacity(capacity)
-        self._time = Timeline(type(self).__name__, self.options.get("period"), clock)
+        self.capacity = check_capacity(capacity)
+        self.counts_work = capacity.kind == "effort"
+        self._time = Timeline(self.options.get("period"))
+        self.is_timed, self.calendar = self._time.is_timed, self._time.calendar
+        self.farthest_jump = self._time.farthest
         key = options.get("probe_key")
         self._draws = None if key is None else KeyedDraws(key)
+        self.has_probes = key is not None
         self._answers = AnswerMemory(self.options["remember"])
         scores = check_calibration_scores(calibration_scores)
         self.scale = TailScale.from_scores(scores)
         self.check_capacity(capacity)
         self.state_floats, self.state_ints = self.initial_state(scores)
         self.apply_capacity(capacity)
-
-    @property
-    def capacity(self) -> Capacity:
-        """The capacity in force; :meth:`set_capacity` changes it."""
-        return self._capacity
 
     @property
     def now(self) -> float:
@@ -114,44 +126,13 @@ class Controller:
         """How many items have been decided or observed. A repeated id does not count."""
         return self._time.n_items
 
-    @property
-    def is_timed(self) -> bool:
-        """Whether the capacity refers to a period of time. If so, every item needs a moment."""
-        return self._time.is_timed
-
-    @property
-    def calendar(self) -> CalendarPeriod | None:
-        """The calendar, if the period is one of a calendar."""
-        return self._time.calendar
-
-    @property
-    def has_probes(self) -> bool:
-        """Whether some flags go to items below the threshold, drawn at random."""
-        return self._draws is not None
-
-    @property
-    def farthest_jump(self) -> float:
-        """How many seconds the next moment may lie ahead: 31 periods, and at least a week.
-
-        Moments beyond are refused until five in a row agree. Infinite without a period.
-        """
-        return self._time.farthest
-
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(capacity={self._capacity!r})"
-
-    @property
-    def period_length(self) -> float:
-        """The length of a period as compiled functions see it: 1 for a calendar, else seconds."""
-        return 1.0 if self.calendar is not None else float(self.options["period"])
+        return f"{type(self).__name__}(capacity={self.capacity!r})"
 
     # --- for subclasses ------------------------------------------------------------------------
 
     def check_capacity(self, capacity: Capacity) -> None:
-        """Raise an error if :meth:`apply_capacity` could not take this capacity; a rate by default.
-
-        A multiple refers to the option `prevalence`.
-        """
+        """Raise an error for a capacity that :meth:`apply_capacity` cannot take; rates are fine."""
         self.rate(capacity)
 
     def rate(self, capacity: Capacity) -> float:
@@ -162,8 +143,8 @@ class Controller:
         """Return `state_floats` and `state_ints` to start with."""
         raise NotImplementedError
 
-    def apply_capacity(self, capacity: Capacity, *, since: float | None = None) -> None:
-        """Set the numbers that follow from a capacity; `since` is when it began, if earlier."""
+    def apply_capacity(self, capacity: Capacity) -> None:
+        """Set the numbers that follow from a capacity."""
         raise NotImplementedError
 
     def change_scale(self, old: TailScale, new: TailScale) -> None:
@@ -180,11 +161,6 @@ class Controller:
 
     # --- decisions -----------------------------------------------------------------------------
 
-    @property
-    def counts_work(self) -> bool:
-        """Whether the capacity is a budget of work: every item then needs its effort."""
-        return self._capacity.kind == "effort"
-
     def decide(
         self,
         score: float,
@@ -200,12 +176,12 @@ class Controller:
         score : float
             Higher is more suspicious. NaN and infinite scores raise an error.
         at : float or datetime, default=None
-            When the item arrived, in seconds or as a datetime (UTC if it has no time zone). `None`
-            asks the clock, if there is one. An item from the past counts as of the latest moment
-            seen. Therefore a clock that runs backwards never opens a budget twice. An item more
-            than :attr:`farthest_jump` ahead is not decided (``"moment refused"``) and changes
-            nothing, because one moment in milliseconds would move the clock for good. The fifth
-            such item in a row moves it.
+            When the item arrived, in seconds or as a datetime (UTC if it has no time zone);
+            required with a period. An item from the past counts as of the latest moment seen.
+            Therefore a clock that runs backwards never opens a budget twice. An item more than
+            `farthest_jump` ahead is not decided (``"moment refused"``) and changes nothing, because
+            one moment in milliseconds would move the clock for good. The fifth such item in a row
+            moves it.
         id : str or int, default=None
             An id that was seen before gets its first answer again, whatever its score is now, and
             changes nothing. The last `remember` ids are known.
@@ -298,20 +274,16 @@ class Controller:
         capacity : Capacity
             The new capacity.
         at : float or datetime, default=None
-            When it begins. `None` means now: the moment of the clock, or of the latest item if
-            there is no clock. A change in the future waits until then. A change in the past is an
-            announcement that came late; controllers of a rate make up for it.
+            When it begins. A change after the latest item waits until then; `None` or an earlier
+            moment means now.
         """
         self.check_capacity(check_capacity(capacity))
         with self._lock:
-            now = self._time.present()
-            moment = now if at is None else to_seconds(at)
-            self._make_due_changes(until=now)
-            self._time.now = now
-            if moment > now:
+            moment = self.now if at is None else to_seconds(at)
+            if moment > self.now:
                 self._time.announce(moment, capacity)
             else:
-                self._change_capacity(capacity, since=None if at is None else moment)
+                self._change_capacity(capacity)
         return self
 
     def swap_model(self, calibration_scores: ArrayLike) -> Self:
@@ -337,13 +309,13 @@ class Controller:
         Returns
         -------
         dict
-            For :meth:`from_state`. The clock is not part of it.
+            For :meth:`from_state`.
         """
         with self._lock:
             return save_controller(self)
 
     @classmethod
-    def from_state(cls, state: dict[str, Any], *, clock: Clock | None = None) -> Self:
+    def from_state(cls, state: dict[str, Any]) -> Self:
         """Return the controller that :meth:`state` was called on.
 
         Parameters
@@ -351,15 +323,13 @@ class Controller:
         state : dict
             What `state` returned, directly or through JSON. A state that was changed since raises
             an error.
-        clock : callable, default=None
-            As for the constructor.
 
         Returns
         -------
         Controller
             Of the class that is named in the state.
         """
-        controller: Self = load_controller(cls, state, clock)
+        controller: Self = load_controller(cls, state)
         return controller
 
     def copy(self) -> Self:
@@ -400,7 +370,8 @@ class Controller:
         if time.is_refused(moment):
             return Decision(False, math.inf, REASONS[MOMENT_REFUSED], 0.0)
         if moment > time.now and time.changes:
-            self._make_due_changes(until=moment)
+            for capacity in time.due_changes(until=moment):
+                self._change_capacity(capacity)
         number = 1.0
         if self._draws is not None and deciding:
             number = self._draws.number(id, self.n_items)
@@ -458,16 +429,10 @@ class Controller:
         if items.ids is not None:
             self._answers.keep_many(items.ids, batch)
 
-    def _make_due_changes(self, *, until: float) -> None:
-        """Change the capacity as announced, each time at its own moment."""
-        for capacity in self._time.due_changes(until):
-            self._change_capacity(capacity)
-
-    def _change_capacity(self, capacity: Capacity, *, since: float | None = None) -> None:
-        self.apply_capacity(capacity, since=since)
-        self._capacity = capacity
-        self._time.begin_capacity()
+    def _change_capacity(self, capacity: Capacity) -> None:
+        self.apply_capacity(capacity)
+        self.capacity = capacity
 
     def _check_work(self, efforts: Any, n_items: int) -> Ints:
         """Return the work of items in whole units; 1 for each in a budget of flags."""
-        return check_work(self._capacity, efforts, n_items)
+        return check_work(self.capacity, efforts, n_items, most=self.options.get("max_effort"))

@@ -166,8 +166,8 @@ class AnswerMemory:
         return len(new)
 
     def to_list(self) -> list[list[Any]]:
-        """Return ids and answers, the oldest first."""
-        return [[id, *answer] for id, answer in self._known.items()]
+        """Return ids and answers, the oldest first, as plain JSON, which has no infinity."""
+        return [[id, flag, str(cut), chance] for id, (flag, cut, chance) in self._known.items()]
 
     def load(self, answers: list[list[Any]]) -> None:
         """Read what :meth:`to_list` returned."""

@@ -1,9 +1,10 @@
 """A controller that follows the log of a queue: every process that reads the log decides alike.
 
 Entries of the same version of the program (its *build*) are decided again and compared, bit for
-bit. Another version may compute differently in the last digit. Its decisions are taken as they are:
-their scores are observed and their flags are counted. A version begins with an entry that holds its
-state, so that all its processes, and an audit years later, start from the same numbers.
+bit. Another version may compute differently in the last digit: its cases are decided again for what
+they teach, and the counts in the database bound the flags of all versions together. A version
+begins with an entry that holds its state, so that all its processes, and an audit years later,
+start from the same numbers.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 
 from .._core import probing
 from .._core.work import reaches
-from ..online import BudgetController, Controller, DriftAlarm
+from ..online import Controller, DriftAlarm
 from ..online.decisions import (
     MOMENT_REFUSED,
     PROBE,
@@ -198,12 +199,10 @@ class Replica:
             if first.seq != self.seq + 1:
                 raise ReplayError(f"The log jumps from entry {self.seq} to entry {first.seq}.")
             self.remember([entry.case_id for entry in run if entry.case_id is not None])
-            if first.kind != DECISION:
-                self.apply(first)
-            elif (first.build == self.build and self.is_own) or self.settings.is_guarded:
+            if first.kind == DECISION:
                 self._decide_again(run)
             else:
-                self._take_over(run)
+                self.apply(first)
             self.seq = run[-1].seq
 
     def remember(self, cases: Iterable[str]) -> None:
@@ -242,33 +241,20 @@ class Replica:
         return calibration
 
     def _decide_again(self, run: list[Entry]) -> None:
+        """Decide as the log says; what this version has decided must come out the same."""
         items = Items.of(run)
         decided = self.decide(items)
+        self.watch(items.scores)
         same_codes = [entry.code for entry in run] == decided.codes or all(
             map(_agrees, run, decided.codes)
         )
-        if not same_codes or [entry.threshold for entry in run] != decided.thresholds:
+        differs = not same_codes or [entry.threshold for entry in run] != decided.thresholds
+        is_mine = run[0].build == self.build and self.is_own
+        if differs and (is_mine or self.settings.is_guarded):
             raise ReplayError(
                 f"Entries {run[0].seq} to {run[-1].seq} of the log differ from what this version "
                 "of the program decides from the same scores."
             )
-        self.watch(items.scores)
-
-    def _take_over(self, run: list[Entry]) -> None:
-        """Observe what another version decided, and count its flags."""
-        self.watch(Items.of(run).scores)
-        seen = [entry for entry in run if entry.code != NOT_WORTH]
-        if not seen:
-            return
-        items, flagged = Items.of(seen), [entry for entry in seen if entry.slot is not None]
-        assert isinstance(self.controller, BudgetController)  # streams decide again
-        _believe(self.controller, items.scores[0], items.at[0])
-        self.controller.observe(items.scores, at=items.at)
-        if self.settings.of_work:
-            self.controller.count_work(np.array([entry.effort for entry in flagged], np.float64))
-            return
-        drawn = sum(entry.code == PROBE for entry in flagged)
-        self.controller.count_flags(len(flagged) - drawn, probes=drawn)
 
     # --- deciding ------------------------------------------------------------------------------
 
