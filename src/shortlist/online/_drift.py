@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from .._core.arrays import Floats
-from .._core.hashing import hash_ids
+from .._core.ids import hash_ids
 from .._core.validation import check_count
 from ._alarm import LARGEST, LOG_EVIDENCE, Alarm, check_error
 from ._inputs import check_calibration_scores, check_score_array
