@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 pytest.importorskip("msgspec")
-pytest.importorskip("starlette")
+pytest.importorskip("uvicorn")
 
 from shortlist.service import _models, setup
 from tests.service.helpers import PostgresServer, find_postgres

@@ -71,7 +71,7 @@ def test_probes_make_detection_knowable(tmp_path, model_file):
         assert {each["id"] for each in listed if each["probe"]} == probes
         for each in listed:
             outcome = {"id": each["id"], "rare": each["score"] > 0.5, "reviewer": "kim"}
-            assert service.post(f"{BASE}/outcomes", json=outcome).status_code == 201
+            assert service.post(f"{BASE}/outcomes", json=outcome).status_code == 200
         status = service.get(f"{BASE}/status").json()
         assert 0 <= status["detection"]["low"] <= status["detection"]["high"] <= 1
         assert "interval from" in status["detection_note"]

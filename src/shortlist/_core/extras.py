@@ -23,13 +23,11 @@ EXTRAS = {
     "openpyxl": "excel",
     "onnxruntime": "onnx",
     "pandas": "cli",
-    "prometheus_client": "service",
     "psycopg": "service",
     "pyarrow": "cli",
     "pyspark": "spark",
     "rich": "cli",
     "skops": "cli",
-    "starlette": "service",
     "typer": "cli",
     "uvicorn": "service",
 }

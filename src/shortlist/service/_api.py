@@ -1,52 +1,62 @@
-"""What the API takes and gives: its types, its operations, and their description in OpenAPI 3.1."""
+"""What the API takes and gives: its types, its routes, and their description in OpenAPI 3.1."""
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import Annotated, Any, Literal, NamedTuple
+import inspect
+import re
+from collections.abc import Callable
+from datetime import datetime
+from http import HTTPStatus
+from typing import Annotated, Any, Literal, get_args, get_type_hints
+from urllib.parse import parse_qsl
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from .. import __version__
-from ._requests import TITLES
+from ._requests import Kind, Problem, check_type, decoded, read_body
 from ._waiting import Answer
 
 __all__ = [
-    "OPERATIONS",
+    "Answers",
     "CapacityBody",
+    "CapacityChange",
+    "Cases",
     "Claim",
     "ClaimBody",
-    "InferBody",
+    "ListQuery",
     "Listed",
     "Listing",
-    "Operation",
+    "Log",
+    "LogQuery",
+    "ModelChange",
+    "Observed",
     "Outcome",
     "OutcomeBody",
     "Queue",
+    "Queues",
+    "Route",
+    "SomeCases",
     "describe_api",
 ]
 
 _PRINTABLE = r"^[^\x00-\x1f\x7f]+$"
-_BASE = "/v1/queues/{queue}"
-_PROBLEMS = {
-    "400": "The body is not JSON",
-    "401": "A key is needed",
-    "403": "The key may not do that",
-    "404": "There is no such queue or case",
-    "408": "The body took too long",
-    "409": "The case is not flagged, or somebody else has claimed it",
-    "413": "The body is too large",
-    "415": "The body has the wrong type",
-    "422": "A value is not allowed, or a known case came with other columns",
-    "503": "No decision can be made now; try again after Retry-After seconds",
-}
+_STATUSES = (400, 401, 403, 404, 408, 409, 413, 415, 422, 503)  # of problems
+_MOST_BYTES, _MOST_OF_A_MODEL = 4 << 20, 256 << 20
+_REF = "#/components/schemas/{name}"
 
 Name = Annotated[str, Meta(min_length=1, max_length=100, pattern=_PRINTABLE)]
 CaseId = Annotated[str, Meta(min_length=1, max_length=200, pattern=_PRINTABLE)]
 Note = Annotated[str, Meta(max_length=2_000, pattern=r"^[^\x00]*$")]
 Seq = Annotated[int, Meta(ge=0, le=1 << 53)]
-Period = Annotated[int, Meta(ge=-1, le=1 << 53)]
+Moment = Annotated[float, Meta(ge=0, lt=1e11)] | Annotated[datetime, Meta(tz=True)]
+
+
+def _one_or_many(one: str, *many: str, **limits: int) -> Meta:
+    """Describe an object or a list of objects, which are decoded and encoded as they are."""
+    refs = [{"$ref": _REF.format(name=name)} for name in (one, *many)]
+    several = {"type": "array", "items": {"anyOf": refs}, **limits}
+    return Meta(extra_json_schema={"anyOf": [refs[0], several]})
 
 
 # --- what is sent --------------------------------------------------------------------------------
@@ -58,17 +68,19 @@ class Case(Struct):
     id: Annotated[str, Meta(min_length=1, max_length=200)] | int | UnsetType = UNSET
 
 
-class CapacityBody(Struct, forbid_unknown_fields=True):
-    """A capacity, from now or from a moment on (seconds since 1970, or a text in ISO 8601).
+Cases = Annotated[Any, _one_or_many("Case", maxItems=1_024)]
+SomeCases = Annotated[list[dict[str, Any]], Meta(min_length=1, max_length=1_024)]
 
-    It is a number of flags, or an amount of effort for a queue that counts work.
+
+class CapacityBody(Struct, forbid_unknown_fields=True):
+    """A capacity, from now or from a moment on: a number of flags, or an amount of effort.
+
+    A moment is given in seconds since 1970, or in ISO 8601 with a time zone.
     """
 
     count: Annotated[int, Meta(ge=0, le=1 << 40)] | None = None
     effort: Annotated[float, Meta(ge=0, le=1e9)] | None = None
-    begins: float | Annotated[str, Meta(max_length=40)] | None = msgspec.field(
-        name="from", default=None
-    )
+    begins: Moment | None = msgspec.field(name="from", default=None)
 
 
 class ClaimBody(Struct, forbid_unknown_fields=True):
@@ -88,33 +100,12 @@ class OutcomeBody(Struct, forbid_unknown_fields=True):
     note: Note | None = None
 
 
-class InferInput(Struct):
-    """One column of cases to score."""
-
-    name: str
-    data: list[Any]
-    shape: list[int] | None = None
-    datatype: str | None = None
-
-
-class InferBody(Struct):
-    """Columns of cases to score, in the form of the Open Inference Protocol."""
-
-    inputs: list[InferInput]
-
-
 class ListQuery(Struct):
     """Which part of the list of a period; -1 is the present one."""
 
-    period: Period = -1
+    period: Annotated[int, Meta(ge=-1, le=1 << 53)] = -1
     limit: Annotated[int, Meta(ge=1, le=1_000)] = 200
     skip: Seq = 0
-
-
-class StatusQuery(Struct):
-    """Wait until the log has an entry after this one."""
-
-    after: Period = -1
 
 
 class LogQuery(Struct):
@@ -127,10 +118,10 @@ class LogQuery(Struct):
 # --- what is answered ----------------------------------------------------------------------------
 
 
-class Problem(Struct):
+class ProblemDetails(Struct):
     """Why there is no answer."""
 
-    type: Literal[tuple(f"urn:shortlist:problem:{kind}" for kind in TITLES)]  # type: ignore[valid-type]
+    type: Literal[tuple(f"urn:shortlist:problem:{kind}" for kind in get_args(Kind))]  # type: ignore[valid-type]
     title: str
     status: int
     detail: str
@@ -139,7 +130,10 @@ class Problem(Struct):
 class Failed(Struct):
     """A case of a list that has no answer."""
 
-    error: Problem
+    error: ProblemDetails
+
+
+Answers = Annotated[Any, _one_or_many("Answer", "Failed")]
 
 
 class Queue(Struct):
@@ -157,6 +151,7 @@ class Queue(Struct):
     remaining: float
     seen: int
     total: str | None
+    seq: int
 
 
 class Queues(Struct):
@@ -204,7 +199,7 @@ class Outcome(Struct):
     repeated: bool
 
 
-class Place(Struct):
+class Place(Struct, kw_only=True):
     """Where a change stands in the log, and its moment."""
 
     seq: int
@@ -238,88 +233,62 @@ class Log(Struct):
     entries: list[dict[str, Any]]
 
 
-class Scores(Struct):
-    """Scores, in the form of the Open Inference Protocol."""
-
-    model_name: str
-    outputs: list[dict[str, Any]]
+# --- routes --------------------------------------------------------------------------------------
 
 
-# --- the operations ------------------------------------------------------------------------------
+class Route:
+    """A path and who answers it: `handler(call, body, query)`, with those that it takes.
+
+    Its annotations say what is read and what is answered, and its docstring what it does. A
+    coroutine asks deciders; a function asks the database, in its thread.
+    """
+
+    def __init__(
+        self, name: str, method: str, path: str, handler: Callable[..., Any], is_open: bool = False
+    ) -> None:
+        self.name, self.method, self.path, self.handler = name, method, path, handler
+        self.is_open, self.is_async = is_open, inspect.iscoroutinefunction(handler)
+        hints = get_type_hints(handler, include_extras=True)
+        self.body, self.query, self.answer = map(hints.get, ("body", "query", "return"))
+        self._decoder = msgspec.json.Decoder(self.body or Any)
+        places = path.replace("{queue}", "(?P<queue>[^/]+)").replace("{case}", "(?P<case>.+)")
+        self.match = re.compile(places).fullmatch
+
+    async def read(self, scope: Any, headers: dict[bytes, bytes], receive: Any) -> dict[str, Any]:
+        """Return what a request holds for the handler."""
+        read: dict[str, Any] = {}
+        if self.query is not None:
+            read["query"] = _query(scope["query_string"], self.query)
+        if self.body is bytes:
+            check_type(headers, "application/octet-stream")
+            read["body"] = await read_body(receive, _MOST_OF_A_MODEL)
+        elif self.body is not None:
+            check_type(headers, "application/json")
+            read["body"] = decoded(await read_body(receive, _MOST_BYTES), self._decoder)
+        return read
 
 
-class Operation(NamedTuple):
-    """An operation: its answer is a type, or a description in JSON Schema."""
-
-    name: str
-    method: str
-    path: str
-    summary: str
-    answer: Any = dict[str, Any]
-    body: Any = None
-    query: Any = None
-    status: tuple[str, ...] = ("200",)
-    open_to_all: bool = False
-
-
-def _ref(name: str) -> dict[str, str]:
-    return {"$ref": f"#/components/schemas/{name}"}
-
-
-_ANSWERS = {
-    "anyOf": [
-        _ref("Answer"),
-        {"type": "array", "items": {"anyOf": [_ref("Answer"), _ref("Failed")]}},
-    ]
-}
-_FILE = {"application/octet-stream": {"schema": {"type": "string", "minLength": 1}}}
-Cases = Annotated[list[Case], Meta(max_length=1_024)]
-SomeCases = Annotated[list[dict[str, Any]], Meta(min_length=1, max_length=1_024)]
-
-#: Every operation; `on_<name>` of the handlers answers it.
-OPERATIONS = (
-    Operation("queues", "GET", "/v1/queues", "All queues", Queues),
-    Operation("decide", "POST", f"{_BASE}/decisions",
-              "Decide about a case, or about a list of up to 1,024", _ANSWERS, Case | Cases),
-    Operation("case", "GET", f"{_BASE}/decisions/{{case}}", "The decision about a case"),
-    Operation("list", "GET", f"{_BASE}/list",
-              "The flagged cases of a period, the highest score first", Listing, query=ListQuery),
-    Operation("status", "GET", f"{_BASE}/status", "The numbers of a queue", Queue,
-              query=StatusQuery),
-    Operation("log", "GET", f"{_BASE}/log", "Entries of the log", Log, query=LogQuery),
-    Operation("claim", "POST", f"{_BASE}/claims", "Claim a flagged case for some time", Claim,
-              ClaimBody, status=("201",)),
-    Operation("outcome", "POST", f"{_BASE}/outcomes", "Append what a reviewer found", Outcome,
-              OutcomeBody, status=("200", "201")),
-    Operation("capacity", "PUT", f"{_BASE}/capacity",
-              "Change the capacity, now or from a moment on", CapacityChange, CapacityBody),
-    Operation("observe", "POST", f"{_BASE}/observations",
-              "Learn from cases that are decided elsewhere", Observed, SomeCases),
-    Operation("model", "POST", f"{_BASE}/model", "Switch to another model", ModelChange, _FILE),
-    Operation("infer", "POST", "/v2/models/{queue}/infer",
-              "Score cases without deciding (Open Inference Protocol)", Scores, InferBody),
-    Operation("live", "GET", "/v2/health/live", "Whether the process answers", open_to_all=True),
-    Operation("ready", "GET", "/v2/health/ready", "Whether every queue can be decided",
-              open_to_all=True),
-    Operation("metrics", "GET", "/metrics", "Metrics for Prometheus", str),
-)  # fmt: skip
+def _query(given: bytes, kind: Any) -> Any:
+    try:
+        return msgspec.convert(dict(parse_qsl(given.decode("latin-1"))), kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise Problem(422, "invalid-value", f"A parameter is not allowed: {error}") from None
 
 
 # --- their description ---------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=1)
-def describe_api() -> dict[str, Any]:
-    """Return the description as a plain object."""
-    given = [kind for each in OPERATIONS for kind in (each.answer, each.body)]
-    kinds = [Answer, Failed, *(kind for kind in given if kind and not isinstance(kind, dict))]
-    schemas, components = msgspec.json.schema_components(
-        kinds, ref_template="#/components/schemas/{name}"
-    )
+def describe_api(routes: tuple[Route, ...]) -> dict[str, Any]:
+    """Return the description of routes as a plain object."""
+    used = [kind for route in routes for kind in (route.body, route.query, route.answer)]
+    kinds = [Answer, Case, Failed, *filter(None, used)]
+    schemas, components = msgspec.json.schema_components(kinds, ref_template=_REF)
     schema_of = dict(zip(map(str, kinds), schemas, strict=True))
     paths: dict[str, Any] = {}
-    for each in OPERATIONS:
-        paths.setdefault(each.path, {})[each.method.lower()] = _described(each, schema_of)
+    for route in routes:
+        fields = components[route.query.__name__]["properties"] if route.query else {}
+        described = _described(route, fields, schema_of)
+        paths.setdefault(route.path, {})[route.method.lower()] = described
     return {
         "openapi": "3.1.0",
         "info": {"title": "shortlist", "version": __version__},
@@ -331,35 +300,38 @@ def describe_api() -> dict[str, Any]:
     }
 
 
-def _described(operation: Operation, schema_of: dict[str, Any]) -> dict[str, Any]:
-    path = [name for name in ("queue", "case") if f"{{{name}}}" in operation.path]
+def _described(route: Route, fields: dict[str, Any], schema_of: dict[str, Any]) -> dict[str, Any]:
     one = {"type": "string", "minLength": 1, "maxLength": 200}
-    media = "text/plain" if operation.answer is str else "application/json"
-    answer = {media: {"schema": schema_of.get(str(operation.answer), operation.answer)}}
-    problem = {"application/problem+json": {"schema": _ref("Problem")}}
+    problem = {"$ref": _REF.format(name="ProblemDetails")}
+    kind = "text/plain" if route.answer is str else "application/json"
     described = {
-        "operationId": operation.name,
-        "summary": operation.summary,
+        "operationId": route.name,
+        "summary": str(route.handler.__doc__).splitlines()[0],
         "parameters": [
-            *({"name": name, "in": "path", "required": True, "schema": one} for name in path),
-            *({"name": n, "in": "query", "schema": s} for n, s in _fields(operation.query)),
-        ],
+            {"name": name, "in": "path", "required": True, "schema": one}
+            for name in re.findall(r"{(\w+)}", route.path)
+        ]
+        + [{"name": name, "in": "query", "schema": schema} for name, schema in fields.items()],
         "responses": {
-            **{s: {"description": operation.summary, "content": answer} for s in operation.status},
-            **{s: {"description": words, "content": problem} for s, words in _PROBLEMS.items()},
+            "200": {"description": "OK", "content": _content(kind, schema_of[str(route.answer)])},
+            **{
+                str(status): {
+                    "description": HTTPStatus(status).phrase,
+                    "content": _content("application/problem+json", problem),
+                }
+                for status in _STATUSES
+            },
         },
-        "security": [] if operation.open_to_all else [{}, {"key": []}],
+        "security": [] if route.is_open else [{}, {"key": []}],
     }
-    if operation.body is not None:
-        schema = schema_of.get(str(operation.body))
-        content = operation.body if schema is None else {"application/json": {"schema": schema}}
+    if route.body is bytes:
+        content = _content("application/octet-stream", {"type": "string", "minLength": 1})
+        described["requestBody"] = {"required": True, "content": content}
+    elif route.body is not None:
+        content = _content("application/json", schema_of[str(route.body)])
         described["requestBody"] = {"required": True, "content": content}
     return described
 
 
-def _fields(query: Any) -> Any:
-    """Return the parameters of a query, and their schemas."""
-    if query is None:
-        return ()
-    [described], components = msgspec.json.schema_components([query], ref_template="{name}")
-    return components[described["$ref"]]["properties"].items()
+def _content(kind: str, schema: Any) -> dict[str, Any]:
+    return {kind: {"schema": schema}}

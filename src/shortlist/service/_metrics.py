@@ -7,25 +7,17 @@ continues its row.
 
 from __future__ import annotations
 
+import json
 import mmap
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import accumulate
 from typing import Any
-
-from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-    Metric,
-)
 
 __all__ = ["Metrics"]
 
 _SECONDS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5)
 _STATUSES = (200, 400, 401, 403, 404, 408, 413, 415, 422, 429, 500, 503)
-_PLACES = {status: place for place, status in enumerate(_STATUSES)}
 # The columns of a row: how often each status was sent, how many answers took so long, and the sum.
 _TIMES = len(_STATUSES)
 _SUM = _TIMES + len(_SECONDS) + 1
@@ -52,45 +44,38 @@ class Metrics:
         memory = memoryview(mmap.mmap(-1, 8 * _WIDTH * workers)).cast("d")
         self._rows = [memory[place * _WIDTH : (place + 1) * _WIDTH] for place in range(workers)]
         self.place = 0
-        self._queues: list[dict[str, Any]] = []
 
     def decided(self, status: int, seconds: float) -> None:
         """Count a request for decisions; the time only if it was answered."""
         row = self._rows[self.place]
-        row[_PLACES.get(status, _PLACES[500])] += 1
+        row[_STATUSES.index(status if status in _STATUSES else 500)] += 1
         if status == 200:
             row[_TIMES + bisect_left(_SECONDS, seconds)] += 1
             row[_SUM] += seconds
 
-    def render(self, queues: Iterable[dict[str, Any]]) -> bytes:
+    def render(self, queues: list[dict[str, Any]]) -> str:
         """Return all metrics as text; `queues` holds the numbers of each queue."""
-        self._queues = list(queues)
-        registry = CollectorRegistry()
-        registry.register(self)
-        return bytes(generate_latest(registry))
+        return "".join(f"{line}\n" for line in self._lines(queues))
 
-    def collect(self) -> Iterator[Metric]:
-        """Return what the registry asks for."""
-        yield from self._families()
-        for name, words in _GAUGES.items():
-            family = GaugeMetricFamily(f"shortlist_{name}", words, labels=["queue"])
-            for queue in self._queues:
-                family.add_metric([queue["name"]], queue[name])
-            yield family
-
-    def _families(self) -> Iterator[Metric]:
+    def _lines(self, queues: list[dict[str, Any]]) -> Iterator[str]:
         sums = [sum(column) for column in zip(*self._rows, strict=True)]
-        requests = CounterMetricFamily(
-            "shortlist_requests", "Requests", labels=["action", "status"]
-        )
+        yield from _head("requests_total", "counter", "Requests")
         for status, count in zip(_STATUSES, sums, strict=False):
             if count:
-                requests.add_metric(["decide", str(status)], count)
-        yield requests
-        bounds = [*map(str, map(float, _SECONDS)), "+Inf"]
-        yield HistogramMetricFamily(
-            "shortlist_decision_seconds",
-            "Time from a case to its answer",
-            buckets=list(zip(bounds, accumulate(sums[_TIMES:_SUM]), strict=True)),
-            sum_value=sums[_SUM],
-        )
+                yield f'shortlist_requests_total{{action="decide",status="{status}"}} {count}'
+        yield from _head("decision_seconds", "histogram", "Time from a case to its answer")
+        counts = list(accumulate(sums[_TIMES:_SUM]))
+        for bound, count in zip([*map(float, _SECONDS), "+Inf"], counts, strict=True):
+            yield f'shortlist_decision_seconds_bucket{{le="{bound}"}} {count}'
+        yield f"shortlist_decision_seconds_count {counts[-1]}"
+        yield f"shortlist_decision_seconds_sum {sums[_SUM]}"
+        for name, words in _GAUGES.items():
+            yield from _head(name, "gauge", words)
+            for queue in queues:
+                label = json.dumps(queue["name"], ensure_ascii=False)
+                yield f"shortlist_{name}{{queue={label}}} {float(queue[name])}"
+
+
+def _head(name: str, kind: str, words: str) -> Iterator[str]:
+    yield f"# HELP shortlist_{name} {words}"
+    yield f"# TYPE shortlist_{name} {kind}"

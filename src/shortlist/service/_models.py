@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import platform
 import tempfile
 import threading
@@ -20,9 +21,10 @@ from .._core.ranking import lift
 from .._core.work import weigh
 from ..capacity import Capacity
 from ..tables import TableModel, WorkColumns, load_model
+from ..tables.reasons import reasons_for
 from ..tables.row_parser import RowParser
 from ._lines import Item
-from .store import Store, StoreError
+from .store import Entry, Store, StoreError
 
 __all__ = [
     "LoadedModel",
@@ -56,6 +58,7 @@ class LoadedModel:
         self.id, self.table = id, model
         self.scorer = scorer_name(model)
         self._parser = RowParser(model.schema)
+        self._reasons: dict[tuple[int, int], list[dict[str, Any]]] = {}
 
     @property
     def id_fields(self) -> tuple[str, ...]:
@@ -86,9 +89,19 @@ class LoadedModel:
         if item.error is None:
             self.score([item])
 
-    def frame(self, items: list[Item]) -> Any:
-        """Return cases as rows for the model."""
-        return self._parser.frame([item.values for item in items])
+    def explain(self, entries: list[Entry]) -> dict[int, list[dict[str, Any]]]:
+        """Return for entries of the log the columns that raised their scores; they are kept."""
+        if len(self._reasons) > _REASONS_KEPT:
+            self._reasons.clear()
+        new = [entry for entry in entries if (entry.queue, entry.seq) not in self._reasons]
+        read = [(entry, self.read(json.loads(entry.body or "{}"))) for entry in new]
+        known = [(entry, item) for entry, item in read if item.error is None]
+        if known:
+            frame = self._parser.frame([item.values for _, item in known])
+            scores = np.asarray(self.table.classifier.score_samples(frame), dtype=np.float64)
+            for (entry, _), each in zip(known, reasons_for(self.table, frame, scores), strict=True):
+                self._reasons[entry.queue, entry.seq] = [reason.__dict__ for reason in each]
+        return {entry.seq: self._reasons.get((entry.queue, entry.seq), []) for entry in entries}
 
 
 def score_items(model: TableModel, parser: RowParser, items: list[Item]) -> Floats:
@@ -121,8 +134,6 @@ class ModelCache:
         self._store: Store | None = None
         self._loaded: OrderedDict[int, LoadedModel] = OrderedDict()
         self._lock = threading.Lock()
-        #: Reasons for the scores of entries of the log, by queue and sequence.
-        self.reasons: OrderedDict[tuple[int, int], list[dict[str, Any]]] = OrderedDict()
 
     def use(self, store: Store) -> None:
         """Read from a connection, which a process that was forked must not share."""
@@ -132,12 +143,6 @@ class ModelCache:
         """Close the connection."""
         if self._store is not None:
             self._store.close()
-
-    def keep_reasons(self, queue: int, seq: int, reasons: list[dict[str, Any]]) -> None:
-        """Remember reasons; they never change."""
-        self.reasons[queue, seq] = reasons
-        while len(self.reasons) > _REASONS_KEPT:
-            self.reasons.popitem(last=False)
 
     def get(self, id: int, model: TableModel | None = None) -> LoadedModel:
         """Return a model, loaded before or now; another scorer than recorded raises an error."""

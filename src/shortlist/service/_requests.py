@@ -1,69 +1,62 @@
-"""Bodies of requests, and errors as `application/problem+json` (RFC 9457)."""
+"""Bodies of requests, what is sent back, and errors as `application/problem+json` (RFC 9457)."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, Literal, NamedTuple
 
 import msgspec
-from starlette.responses import Response
 
-__all__ = ["TITLES", "Problem", "check_json", "decoded", "read_body"]
+__all__ = ["Kind", "Problem", "Reply", "check_type", "decoded", "read_body"]
 
-#: Every kind of problem, with its title; its type is ``urn:shortlist:problem:<kind>``.
-TITLES = {
-    "invalid-json": "The body is not JSON, or not of the right form",
-    "invalid-case": "The case does not fit the model",
-    "invalid-value": "A value is not allowed",
-    "conflict": "The case was decided with other columns",
-    "idempotency-key": "The Idempotency-Key does not fit the request",
-    "no-key": "A key is needed",
-    "forbidden": "This key may not do that",
-    "foreign-site": "Requests from other sites are refused",
-    "not-found": "There is nothing here",
-    "wrong-method": "This cannot be done here",
-    "not-flagged": "The case was not flagged",
-    "claimed": "Somebody else has claimed the case",
-    "too-large": "The body is too large",
-    "wrong-type": "The body has the wrong type",
-    "too-slow": "The body took too long to arrive",
-    "unavailable": "No decision can be made now",
-    "clock": "The clock is wrong",
-    "no-model": "The model cannot be used",
-    "error": "Something is wrong with the service",
-}
+#: Every kind of problem; its type is ``urn:shortlist:problem:<kind>``.
+Kind = Literal[
+    "invalid-json", "invalid-case", "invalid-value", "conflict", "idempotency-key", "no-key",
+    "forbidden", "foreign-site", "not-found", "wrong-method", "not-flagged", "claimed", "too-large",
+    "wrong-type", "too-slow", "unavailable", "clock", "no-model", "error",
+]  # fmt: skip
 _SLOWEST_BODY = 10.0  # seconds
-_MORE = {
+_HEADERS = {
     408: {"retry-after": "1"},
     503: {"retry-after": "1"},
     401: {"www-authenticate": "Bearer"},
 }
 
 
+class Reply(NamedTuple):
+    """What is sent back: its content, the type of that, the status and more headers."""
+
+    content: bytes
+    type: str = "application/json"
+    status: int = 200
+    headers: Mapping[str, str] = {}
+
+
 class Problem(Exception):
     """Why a request, or one of its cases, has no answer."""
 
-    def __init__(self, status: int, kind: str, detail: str) -> None:
+    def __init__(
+        self, status: int, kind: Kind, detail: str, headers: dict[str, str] | None = None
+    ) -> None:
         super().__init__(detail)
         self.status, self.kind, self.detail = status, kind, detail
+        self.headers = headers or _HEADERS.get(status, {})
 
     def to_json(self) -> dict[str, Any]:
         """Return the problem as a plain object."""
         return {
             "type": f"urn:shortlist:problem:{self.kind}",
-            "title": TITLES[self.kind],
+            "title": HTTPStatus(self.status).phrase,
             "status": self.status,
             "detail": self.detail,
         }
 
-    def response(self) -> Response:
+    def reply(self) -> Reply:
         """Return the answer to a request with this problem."""
-        headers = {"content-type": "application/problem+json", "cache-control": "no-store"}
-        return Response(
-            msgspec.json.encode(self.to_json()),
-            status_code=self.status,
-            headers=headers | _MORE.get(self.status, {}),
-        )
+        content = msgspec.json.encode(self.to_json())
+        return Reply(content, "application/problem+json", self.status, self.headers)
 
 
 async def read_body(receive: Any, most: int) -> bytes:
@@ -93,11 +86,11 @@ async def _read_on(receive: Any, body: bytearray, most: int) -> bytes:
     return bytes(body)
 
 
-def check_json(kind: bytes) -> None:
-    """Raise a problem unless a Content-Type is that of JSON."""
-    json = b"application/json"
-    if kind != json and kind.partition(b";")[0].strip().lower() != json:
-        raise Problem(415, "wrong-type", "Send JSON, with Content-Type: application/json.")
+def check_type(headers: dict[bytes, bytes], needed: str) -> None:
+    """Raise a problem unless the Content-Type is the one that is needed."""
+    given = headers.get(b"content-type", b"").decode("latin-1")
+    if given != needed and given.partition(";")[0].strip().lower() != needed:
+        raise Problem(415, "wrong-type", f"Send Content-Type: {needed}; got {given!r:.80}.")
 
 
 def decoded(body: bytes, decoder: msgspec.json.Decoder[Any]) -> Any:

@@ -2,86 +2,62 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-import json
+import time
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from ..online.decisions import PROBE
-from ..tables.reasons import reasons_for
-from ._api import Claim, ClaimBody, Listed, Outcome, OutcomeBody
-from ._models import LoadedModel, ModelCache
+from ._api import Claim, ClaimBody, Listed, Listing, ListQuery, Outcome, OutcomeBody
+from ._models import ModelCache
 from ._requests import Problem
+from ._service import Call
+from ._status import describe_queue
 from ._waiting import answer_of
-from .store import Entry, QueueRow, Store
+from .store import Entry
 
-__all__ = ["add_outcome", "claim_case", "count_flagged", "find_case", "list_cases"]
+__all__ = ["add_outcome", "claim_case", "find_case", "list_cases"]
 
+_FLAGGED = "log.queue = ? AND log.period = ? AND log.slot IS NOT NULL"
 _LISTED = (
     f"SELECT {', '.join('log.' + name for name in Entry._fields)}, claim.reviewer, claim.expires, "
     "(SELECT outcome.rare FROM outcome WHERE outcome.queue = log.queue AND "
     "outcome.case_id = log.case_id ORDER BY number DESC LIMIT 1) "
     "FROM log LEFT JOIN claim ON claim.queue = log.queue AND claim.case_id = log.case_id "
-    "WHERE log.queue = ? AND log.period = ? AND log.slot IS NOT NULL "
-    "ORDER BY log.score DESC, log.seq LIMIT ? OFFSET ?"
+    f"WHERE {_FLAGGED} ORDER BY log.score DESC, log.seq LIMIT ? OFFSET ?"
 )
 
 
-def find_case(store: Store, queue: QueueRow, case: str) -> dict[str, Any]:
-    """Return the decision about a case, and what reviewers said."""
-    entry = _entry(store, queue, case)
-    told = store.query(
-        "SELECT rare, reviewer, note, at FROM outcome WHERE queue = ? AND case_id = ? "
-        "ORDER BY number",
-        queue.id,
-        case,
+def find_case(call: Call) -> dict[str, Any]:
+    """The decision about a case, and its outcomes."""
+    entry, names = _entry(call, call.case), ("rare", "reviewer", "note", "at")
+    rows = call.store.query(
+        f"SELECT {', '.join(names)} FROM outcome WHERE queue = ? AND case_id = ? ORDER BY number",
+        entry.queue,
+        call.case,
     )
-    outcomes = [
-        {"rare": bool(rare), "reviewer": reviewer, "note": note, "at": at}
-        for rare, reviewer, note, at in told
-    ]
+    outcomes = [dict(zip(names, (bool(rare), *rest), strict=True)) for rare, *rest in rows]
     decided = msgspec.structs.asdict(answer_of(entry, repeated=True))
     return {**decided, "seq": entry.seq, "period": entry.period, "outcomes": outcomes}
 
 
-def _entry(store: Store, queue: QueueRow, case: str) -> Entry:
-    found = store.find_cases(queue.id, [case])
+def _entry(call: Call, case: str) -> Entry:
+    found = call.store.find_cases(call.row.id, [case])
     if not found:
         raise Problem(404, "not-found", f"The case {case!r:.100} has not been decided.")
     return found[0]
 
 
-def _check_flagged(store: Store, queue: QueueRow, case: str) -> None:
-    if _entry(store, queue, case).slot is None:
-        raise Problem(409, "not-flagged", f"The case {case!r:.100} was not flagged.")
-
-
-def count_flagged(store: Store, queue: QueueRow, period: int) -> int:
-    """Return the number of flagged cases of a period."""
-    [(flagged,)] = store.query(
-        "SELECT count(*) FROM log WHERE queue = ? AND period = ? AND slot IS NOT NULL",
-        queue.id,
-        period,
-    )
-    return int(flagged)
-
-
-def list_cases(
-    store: Store,
-    models: ModelCache,
-    queue: QueueRow,
-    *,
-    period: int,
-    now: float,
-    most: int,
-    skip: int = 0,
-) -> list[Listed]:
-    """Return flagged cases of a period, the highest score first, with reasons."""
-    rows = store.query(_LISTED, queue.id, period, most, skip)
+def list_cases(call: Call, query: ListQuery) -> Listing:
+    """The flagged cases of a period, the highest score first."""
+    store, queue, now = call.store, call.row, time.time()
+    period = query.period if query.period >= 0 else describe_queue(store, queue, now).number
+    [(flagged,)] = store.query(f"SELECT count(*) FROM log WHERE {_FLAGGED}", queue.id, period)
+    rows = store.query(_LISTED, queue.id, period, query.limit, query.skip)
     entries = [Entry(*row[: len(Entry._fields)]) for row in rows]
-    reasons = _reasons(models, entries)
+    reasons = _reasons(call.service.models, entries)
     listed = []
     for (*_, reviewer, expires, rare), entry in zip(rows, entries, strict=True):
         is_held = expires is not None and expires > now
@@ -93,91 +69,82 @@ def list_cases(
                 None if rare is None else bool(rare),
             )
         )  # fmt: skip
-    return listed
+    return Listing(queue.name, period, flagged, listed)
 
 
 def _reasons(models: ModelCache, entries: list[Entry]) -> dict[int, list[dict[str, Any]]]:
     """Return for each entry the columns that raised its score, by the model that decided."""
     found: dict[int, list[dict[str, Any]]] = {}
-    for id in {entry.model for entry in entries if entry.model is not None}:
-        try:
-            model = models.get(id)
-        except (ValueError, ImportError):
-            continue  # a model that this program cannot load explains nothing
-        mine = [entry for entry in entries if entry.model == id]
-        _explain(models, model, [e for e in mine if (e.queue, e.seq) not in models.reasons])
-        found |= {entry.seq: models.reasons.get((entry.queue, entry.seq), []) for entry in mine}
+    for id in {entry.model or 0 for entry in entries}:
+        # A model that this program cannot load explains nothing.
+        with contextlib.suppress(ValueError, ImportError):
+            found |= models.get(id).explain([entry for entry in entries if entry.model == id])
     return found
 
 
-def _explain(models: ModelCache, model: LoadedModel, entries: list[Entry]) -> None:
-    """Let the models remember the reasons for the scores of entries."""
-    read = [(entry, model.read(json.loads(entry.body or "{}"))) for entry in entries]
-    known = [(entry, item) for entry, item in read if item.error is None]
-    if not known:
-        return
-    frame = model.frame([item for _, item in known])
-    scores = np.asarray(model.table.classifier.score_samples(frame), dtype=np.float64)
-    reasons = reasons_for(model.table, frame, scores)
-    for (entry, _), each in zip(known, reasons, strict=True):
-        models.keep_reasons(entry.queue, entry.seq, [reason.__dict__ for reason in each])
+def claim_case(call: Call, body: ClaimBody) -> Claim:
+    """Claim a flagged case for some time; its reviewer may claim it again, to keep it."""
+    store, now = call.store, time.time()
+    with store.write():
+        queue = _flagged(call, body.id)
+        held = store.query(
+            "SELECT reviewer FROM claim WHERE queue = ? AND case_id = ? AND expires > ?",
+            queue,
+            body.id,
+            now,
+        )
+        if held not in ([], [(body.reviewer,)]):
+            raise Problem(409, "claimed", f"{held[0][0]} has claimed the case.")
+        claim = Claim(body.id, body.reviewer, now + body.seconds)
+        store.query(
+            "INSERT INTO claim (queue, case_id, reviewer, expires) VALUES (?, ?, ?, ?) "
+            "ON CONFLICT (queue, case_id) DO UPDATE SET reviewer = excluded.reviewer, "
+            "expires = excluded.expires",
+            queue, *msgspec.structs.astuple(claim),
+        )  # fmt: skip
+        call.note("claim", {"id": claim.id, "expires": claim.expires})
+    return claim
 
 
-def claim_case(store: Store, queue: QueueRow, body: ClaimBody, *, now: float) -> Claim:
-    """Claim a flagged case for some time; a reviewer may claim a case again to keep it."""
-    _check_flagged(store, queue, body.id)
-    held = store.query(
-        "SELECT reviewer FROM claim WHERE queue = ? AND case_id = ? AND expires > ?",
-        queue.id,
-        body.id,
-        now,
-    )
-    if held not in ([], [(body.reviewer,)]):
-        raise Problem(409, "claimed", f"{held[0][0]} has claimed the case.")
-    store.query(
-        "INSERT INTO claim (queue, case_id, reviewer, expires) VALUES (?, ?, ?, ?) "
-        "ON CONFLICT (queue, case_id) DO UPDATE SET reviewer = excluded.reviewer, "
-        "expires = excluded.expires",
-        queue.id, body.id, body.reviewer, now + body.seconds,
-    )  # fmt: skip
-    return Claim(body.id, body.reviewer, now + body.seconds)
+def _flagged(call: Call, case: str) -> int:
+    """Return the queue of a flagged case."""
+    entry = _entry(call, case)
+    if entry.slot is None:
+        raise Problem(409, "not-flagged", f"The case {case!r:.100} was not flagged.")
+    return entry.queue
 
 
-def add_outcome(
-    store: Store, queue: QueueRow, body: OutcomeBody, *, now: float, key: str | None
-) -> Outcome:
+def add_outcome(call: Call, body: OutcomeBody) -> Outcome:
     """Append what a reviewer found; the same words again change nothing.
 
-    A reviewer who has changed their mind appends another outcome, and the latest counts. `key` is
-    an Idempotency-Key: with it, a late repetition changes nothing even if others came in between.
+    A reviewer who has changed their mind appends another outcome, and the latest counts. With an
+    Idempotency-Key, a late repetition changes nothing even if others came in between.
     """
-    _check_flagged(store, queue, body.id)
     words = {"case_id": body.id, "rare": body.rare, "reviewer": body.reviewer, "note": body.note}
-    hashed = None if key is None else hashlib.sha256(key.encode()).hexdigest()
-    number, same = _last_outcome(store, queue, "idempotency", hashed, words)
-    if number is not None and not same:
-        raise Problem(422, "idempotency-key", "The Idempotency-Key was used for another outcome.")
-    if number is None:
-        number, same = _last_outcome(store, queue, "case_id", body.id, words)
-    if number is not None and same:
-        return Outcome(body.id, number, repeated=True)
-    row = {"queue": queue.id, **words, "at": now, "idempotency": hashed}
-    number = store.insert_next("outcome", "number", row, scope=("queue",))
-    store.query("DELETE FROM claim WHERE queue = ? AND case_id = ?", queue.id, body.id)
+    key = call.headers.get(b"idempotency-key")
+    hashed = None if key is None else hashlib.sha256(key).hexdigest()
+    with call.store.write():
+        queue = _flagged(call, body.id)
+        keyed = _last_outcome(call, queue, "idempotency", hashed)
+        if keyed is not None and keyed[1:] != tuple(words.values()):
+            detail = "The Idempotency-Key was used for another outcome."
+            raise Problem(422, "idempotency-key", detail)
+        last = keyed or _last_outcome(call, queue, "case_id", body.id)
+        if last is not None and last[1:] == tuple(words.values()):
+            return Outcome(body.id, last[0], repeated=True)
+        row = {"queue": queue, **words, "at": time.time(), "idempotency": hashed}
+        number = call.store.insert_next("outcome", "number", row, scope=("queue",))
+        call.store.query("DELETE FROM claim WHERE queue = ? AND case_id = ?", queue, body.id)
+        call.note("outcome", {"number": number})
     return Outcome(body.id, number, repeated=False)
 
 
-def _last_outcome(
-    store: Store, queue: QueueRow, column: str, value: str | None, words: dict[str, Any]
-) -> tuple[int | None, bool]:
-    """Return the number of the latest outcome with a value, and whether it has the same words."""
-    rows = store.query(
+def _last_outcome(call: Call, queue: int, column: str, value: str | None) -> Any:
+    """Return the number and the words of the latest outcome with a value, or None."""
+    rows = call.store.query(
         f"SELECT number, case_id, rare, reviewer, note FROM outcome WHERE queue = ? AND "
         f"{column} = ? ORDER BY number DESC LIMIT 1",
-        queue.id,
+        queue,
         value,
     )
-    if not rows:
-        return None, False
-    number, case, rare, *rest = rows[0]
-    return number, [case, bool(rare), *rest] == list(words.values())
+    return next(((*row[:2], bool(row[2]), *row[3:]) for row in rows), None)

@@ -8,8 +8,8 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
-from typing import Any, TypeVar
+from functools import lru_cache, partial
+from typing import Any, NamedTuple, TypeVar
 
 from ._decider import Decider
 from ._metrics import Metrics
@@ -21,7 +21,7 @@ from .keys import ApiKey, KeyRing
 from .settings import ServiceConfig
 from .store import PromiseError, QueueRow, Store, StoreError
 
-__all__ = ["Service"]
+__all__ = ["Call", "Service"]
 
 Result = TypeVar("Result")
 _LOOPBACK = {"127.0.0.1", "localhost", "[::1]", "::1"}
@@ -56,8 +56,6 @@ class Service:
         self.models.use(open_store(config.database))
         self.ring = KeyRing(self.store, required=config.keys_required)
         self.deciders: dict[str, Decider] = {}
-        #: Whether the worker is about to end: requests that wait for news are answered then.
-        self.is_leaving: Callable[[], bool] = bool
         self.metrics = metrics or Metrics()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="database")
         self._unanswered: deque[Ticket] = deque()
@@ -136,28 +134,26 @@ class Service:
             raise Problem(404, "not-found", f"There is no queue {queue!r:.80}.")
         return decider
 
-    async def change(self, queue: str, kind: int, body: dict[str, Any], key: str | None) -> Any:
-        """Make a change that all workers follow; return its place in the log."""
-        decider, ticket = self.decider(queue), self.new_ticket(1)
-        decider.change(Change(ticket, kind, body, key))
-        [answer] = await ticket.future
-        if isinstance(answer, Problem):
-            raise answer
-        return answer
-
     # --- reading and reviewing -----------------------------------------------------------------
 
-    async def ask(self, work: Callable[..., Result], *args: Any) -> Result:
-        """Run a function that asks the database in its own thread; connect again if need be."""
-        return await self.loop.run_in_executor(self._thread, self._ask, work, args)
+    async def ask(self, work: Callable[..., Result], *args: Any, **more: Any) -> Result:
+        """Run a function that asks the database in its own thread.
 
-    def _ask(self, work: Callable[..., Result], args: tuple[Any, ...]) -> Result:
+        It connects again if need be. What was found would survive a crash.
+        """
+        return await self.loop.run_in_executor(
+            self._thread, self._ask, partial(work, *args, **more)
+        )
+
+    def _ask(self, work: Callable[[], Result]) -> Result:
         for _ in range(2):
             try:
                 if self.store.link is None:
                     self.store.connect()
                 self.store.query("SELECT 1")
-                return work(*args)
+                found = work()
+                self.store.settle()
+                return found
             except (StoreError, PromiseError):
                 self.store.close()
             except ValueError as error:
@@ -173,16 +169,53 @@ class Service:
 
     # --- who may -------------------------------------------------------------------------------
 
-    def admit(self, scope: Any, action: str, queue: str | None = None) -> ApiKey | None:
+    def admit(self, headers: dict[bytes, bytes], action: str, queue: str | None) -> ApiKey | None:
         """Check the key and the origin of a request; None if it needs no key."""
-        headers = dict(scope["headers"])
-        if not self.ring.required and not _is_local(
-            headers.get(b"host"), headers.get(b"sec-fetch-site")
-        ):
-            detail = "Without keys, only pages and programs of this machine may ask."
-            raise Problem(403, "foreign-site", detail)
+        if not self.ring.required:
+            if not _is_local(headers.get(b"host"), headers.get(b"sec-fetch-site")):
+                detail = "Without keys, only pages and programs of this machine may ask."
+                raise Problem(403, "foreign-site", detail)
+            return None
         given = headers.get(b"authorization") or headers.get(b"x-api-key") or b""
         return self.ring.check(given.decode("latin-1").removeprefix("Bearer "), action, queue)
+
+
+class Call(NamedTuple):
+    """A request that was admitted: to which queue and case, and by which key."""
+
+    service: Service
+    queue: str
+    case: str
+    key: ApiKey | None
+    headers: dict[bytes, bytes]
+
+    @property
+    def store(self) -> Store:
+        """The connection; within `ask` only."""
+        return self.service.store
+
+    @property
+    def row(self) -> QueueRow:
+        """The row of the queue; within `ask` only."""
+        return self.service.row(self.queue)
+
+    @property
+    def key_id(self) -> str | None:
+        """The name of the key."""
+        return None if self.key is None else self.key.id
+
+    def note(self, action: str, detail: dict[str, Any]) -> None:
+        """Record a change that is not in the log; within `ask` only."""
+        self.store.note(time.time(), self.key_id or "", action, self.queue, detail)
+
+    async def change(self, kind: int, body: dict[str, Any]) -> Any:
+        """Make a change that all workers follow; return its place in the log."""
+        decider, ticket = self.service.decider(self.queue), self.service.new_ticket(1)
+        decider.change(Change(ticket, kind, body, self.key_id))
+        [answer] = await ticket.future
+        if isinstance(answer, Problem):
+            raise answer
+        return answer
 
 
 @lru_cache(maxsize=256)

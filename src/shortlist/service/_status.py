@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import time
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -12,11 +14,20 @@ import numpy as np
 from .._core.intervals import proportion_interval
 from ..feedback import estimate_missed
 from ..online.decisions import PROBE, PROBE_WITHOUT_SLOT
-from ._api import Queue
-from .settings import WORK_UNITS, QueueSettings
+from ._api import Queue, Queues
+from ._replica import Replica
+from ._service import Call
+from .settings import QueueSettings
 from .store import CAPACITY, QueueRow, Store
 
-__all__ = ["capacities_of", "capacity_at", "describe_queue", "status_of"]
+__all__ = [
+    "capacities_of",
+    "capacity_at",
+    "describe_queue",
+    "list_queues",
+    "read_metrics",
+    "read_status",
+]
 
 _HISTORY = 30
 _POINTS = 96
@@ -50,31 +61,61 @@ def describe_queue(store: Store, queue: QueueRow, now: float) -> Queue:
     at = max(now, queue.high_water)
     number = settings.periods.number(at)
     start, end = settings.periods.bounds(number)
-    flags, seen, spent = 0, 0, 0
-    if number == queue.period:
-        flags, seen, spent = queue.used, queue.seen, queue.spent
-    used = spent / WORK_UNITS if settings.of_work else flags
+    if number != queue.period:
+        queue = queue._replace(used=0, seen=0, spent=0)
+    used = settings.amount(queue.used, queue.spent)
     capacity = capacity_at(capacities_of(store, queue.id), at)
     return Queue(
-        queue.name, capacity, settings.unit, settings.period, number, start, end, used, flags,
-        max(capacity - used, 0), seen, queue.total,
+        queue.name, capacity, settings.unit, settings.period, number, start, end, used, queue.used,
+        max(capacity - used, 0), queue.seen, queue.total, queue.last_seq,
     )  # fmt: skip
 
 
-def status_of(store: Store, queue: QueueRow, now: float) -> dict[str, Any]:
-    """Return everything that a dashboard shows about a queue, except its list."""
-    described = describe_queue(store, queue, now)
-    at = max(now, queue.high_water)
+def list_queues(call: Call) -> Queues:
+    """All queues."""
+    allowed = None if call.key is None else call.key.queues
+    rows = [row for row in call.store.queues() if allowed is None or row.name in allowed]
+    return Queues([describe_queue(call.store, row, time.time()) for row in rows])
+
+
+def read_metrics(call: Call) -> str:
+    """Metrics for Prometheus."""
+    alarms = dict(
+        call.store.query(
+            "SELECT queue.name, count(*) FROM alarm JOIN queue ON "
+            "CAST(queue.id AS TEXT) = alarm.queue GROUP BY queue.name"
+        )
+    )
+    return call.service.metrics.render(
+        [
+            {**msgspec.structs.asdict(each), "alarms": alarms.get(each.name, 0)}
+            for each in list_queues(call).queues
+        ]
+    )
+
+
+def read_status(call: Call) -> dict[str, Any]:
+    """The numbers of a queue."""
+    store, queue = call.store, call.row
+    described = describe_queue(store, queue, time.time())
+    at = max(time.time(), queue.high_water)
     passed = (at - described.starts) / (described.ends - described.starts)
-    changes = capacities_of(store, queue.id)
     history = _history(store, queue, described.number)
     outcomes = _reviewed(store, queue.id)
+    decider = call.service.deciders.get(call.queue)
+    replica = None if decider is None else decider.replica
     return {
         **msgspec.structs.asdict(described),
         "now": at,
-        "seq": queue.last_seq,
+        "model": None if replica is None else replica.model,
+        "ready": call.service.ready,
+        "waiting": 0 if decider is None else decider.n_waiting,
         "forecast": _forecast(described, passed),
-        "scheduled": [{"from": f, "count": n} for f, _, n in sorted(changes) if f > at],
+        "scheduled": [
+            {"from": begins, "count": amount}
+            for begins, _, amount in sorted(capacities_of(store, queue.id))
+            if begins > at
+        ],
         "thresholds": _thresholds(store, queue.id, described.number),
         "history": history,
         "precision": _found(outcomes),
@@ -82,7 +123,14 @@ def status_of(store: Store, queue: QueueRow, now: float) -> dict[str, Any]:
         # Cases that more capacity would add have lower scores still than the lowest of those that
         # were reviewed. Therefore their share is what more capacity would find at best.
         "more": _found(outcomes[: len(outcomes) // _LOWEST_SHARE], at_least=5),
-        "alarms": _alarms(store, queue, at) + _rate_alarms(described, passed, history, at),
+        "alarms": [
+            {"kind": kind, "message": message, "at": at if since is None else since}
+            for kind, message, since in (
+                *_alarms(store, queue, at),
+                *_rate_alarms(described, passed, history),
+                *_drift_alarms(replica),
+            )
+        ],
     }
 
 
@@ -121,12 +169,12 @@ def _history(store: Store, queue: QueueRow, number: int) -> list[dict[str, Any]]
     )
     if queue.seen and queue.period is not None and queue.period > number - _HISTORY:
         rows.append((queue.period, queue.capacity, queue.used, queue.seen, queue.spent))
-    of_work = QueueSettings.from_json(queue.settings).of_work
+    amount = QueueSettings.from_json(queue.settings).amount
     return [
         {
             "number": period,
-            "capacity": capacity / WORK_UNITS if of_work else capacity,
-            "used": spent / WORK_UNITS if of_work else used,
+            "capacity": amount(capacity, capacity),
+            "used": amount(used, spent),
             "seen": seen,
         }
         for period, capacity, used, seen, spent in rows
@@ -187,7 +235,7 @@ def _found(outcomes: list[bool], *, at_least: int = 0) -> dict[str, Any] | None:
     return {"reviewed": n, "found": found, "share": share, "low": float(low), "high": float(high)}
 
 
-def _alarms(store: Store, queue: QueueRow, now: float) -> list[dict[str, Any]]:
+def _alarms(store: Store, queue: QueueRow, now: float) -> list[tuple[str, str, float]]:
     """Return the alarms that deciders raised, and one for claims that have expired."""
     rows = store.query(
         "SELECT kind, message, at FROM alarm WHERE queue = ? ORDER BY at", str(queue.id)
@@ -198,24 +246,24 @@ def _alarms(store: Store, queue: QueueRow, now: float) -> list[dict[str, Any]]:
     if stale:
         message = f"{stale} claimed cases have no outcome, and their claims have expired."
         rows.append(("claims", message, oldest))
-    return [{"kind": kind, "message": message, "at": at} for kind, message, at in rows]
+    return rows
 
 
 def _rate_alarms(
-    described: Queue, passed: float, history: list[dict[str, Any]], now: float
-) -> list[dict[str, Any]]:
+    described: Queue, passed: float, history: list[dict[str, Any]]
+) -> Iterator[tuple[str, str, None]]:
     """Say if cases come much faster or slower than in the last periods, or the capacity is gone."""
     before = [each["seen"] for each in history if each["number"] < described.number]
     usual, seen = passed * sum(before) / max(len(before), 1), described.seen
     unlikely = _DEVIATIONS * math.sqrt(usual + 1)
     if described.capacity and not described.remaining and passed < _EARLY:
-        message = f"The capacity was used up after {passed:.0%} of the period."
-    elif len(before) < _ENOUGH_PERIODS:
-        return []
-    elif seen > _FACTOR * usual + unlikely:
-        message = f"{seen:,} cases have arrived, where {usual:,.0f} are usual by now."
-    elif seen < usual / _FACTOR - unlikely:
-        message = f"Only {seen:,} cases have arrived, where {usual:,.0f} are usual by now."
-    else:
-        return []
-    return [{"kind": "rate", "message": message, "at": now}]
+        yield "rate", f"The capacity was used up after {passed:.0%} of the period.", None
+    elif len(before) >= _ENOUGH_PERIODS and not (
+        usual / _FACTOR - unlikely <= seen <= _FACTOR * usual + unlikely
+    ):
+        yield "rate", f"{seen:,} cases have arrived, where {usual:,.0f} are usual by now.", None
+
+
+def _drift_alarms(replica: Replica | None) -> Iterator[tuple[str, str, None]]:
+    if replica is not None and replica.drift is not None and replica.drift.raised:
+        yield "drift", "Scores are no longer like the calibration scores of the model.", None

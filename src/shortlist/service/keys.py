@@ -31,7 +31,7 @@ __all__ = [
 
 #: What each role may do.
 ROLES = {
-    "decide": frozenset({"queues", "status", "decide", "observe", "case", "infer"}),
+    "decide": frozenset({"queues", "status", "decide", "observe", "case"}),
     "review": frozenset({"queues", "status", "case", "list", "claim", "outcome"}),
     "manage": frozenset(
         {"queues", "status", "case", "list", "log", "metrics", "capacity", "model"}

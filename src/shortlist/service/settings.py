@@ -95,6 +95,10 @@ class QueueSettings(NamedTuple):
         """The name of the capacity in requests: how many flags, or how much effort."""
         return "effort" if self.of_work else "count"
 
+    def amount(self, flags: int, work: int) -> float:
+        """Return what counts of flags and of work, as the database counts them."""
+        return work / WORK_UNITS if self.of_work else flags
+
     def capacity(self, body: dict[str, Any]) -> Capacity:
         """Return the capacity that an event of the log sets."""
         amount = body[self.unit]
@@ -150,7 +154,7 @@ def first_controller(
 
 # --- how a service runs ---------------------------------------------------------------------------
 
-_PACKAGES = ("msgspec", "starlette", "uvicorn", "prometheus_client", "psycopg")
+_PACKAGES = ("msgspec", "uvicorn", "psycopg")
 
 
 def check_extra() -> None:
@@ -217,10 +221,6 @@ class ServiceConfig:
         Whether every request needs a key.
     patience : float
         Seconds before a case that cannot be decided is answered with 503.
-    most_bytes, most_model_bytes : int
-        The largest body of a request, and of a model file.
-    most_cases : int
-        The largest number of cases in a request.
     accept_clock : bool
         Whether the clock may be far ahead of the last decision.
     clock : SteadyClock
@@ -232,9 +232,6 @@ class ServiceConfig:
     database: str
     keys_required: bool = False
     patience: float = 5.0
-    most_bytes: int = 4 << 20
-    most_model_bytes: int = 256 << 20
-    most_cases: int = 1_024
     accept_clock: bool = False
     clock: SteadyClock = field(default_factory=SteadyClock)
     build: str = field(default_factory=build_name)

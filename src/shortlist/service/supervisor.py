@@ -46,7 +46,6 @@ def run_service(
     workers: int,
     models: ModelCache,
     on_ready: Callable[[str, int], None] | None = None,
-    make: Callable[[Service], Any] = make_app,
 ) -> int:
     """Serve until a signal comes; return the exit code.
 
@@ -62,13 +61,11 @@ def run_service(
         With the models of all queues, loaded.
     on_ready : callable, default=None
         Called with the host and the port before the first worker starts.
-    make : callable, default=make_app
-        Makes the application of a worker.
     """
     with _listening(host, port, workers) as listeners:
         if on_ready is not None:
             on_ready(*listeners[0].getsockname()[:2])
-        return _Workers(config, models, listeners, make).run()
+        return _Workers(config, models, listeners).run()
 
 
 @contextlib.contextmanager
@@ -108,9 +105,8 @@ class _Workers:
         config: ServiceConfig,
         models: ModelCache,
         listeners: list[socket.socket],
-        make: Callable[[Service], Any],
     ) -> None:
-        self._config, self._models, self._listeners, self._make = config, models, listeners, make
+        self._config, self._models, self._listeners = config, models, listeners
         self._processes: list[ForkProcess | None] = [None] * len(listeners)
         self._starts: list[list[float]] = [[] for _ in listeners]
         #: Since when each worker has held the lock, in shared memory.
@@ -179,7 +175,7 @@ class _Workers:
             metrics=self._metrics,
         )
         settings = uvicorn.Config(
-            self._make(service),
+            make_app(service),
             log_level="warning",
             access_log=False,
             lifespan="on",
@@ -190,9 +186,7 @@ class _Workers:
             timeout_keep_alive=30,
             backlog=2_048,
         )
-        server = uvicorn.Server(settings)
-        service.is_leaving = lambda: server.should_exit
-        server.run(sockets=[self._listeners[place]])
+        uvicorn.Server(settings).run(sockets=[self._listeners[place]])
 
     def _mark(self, place: int, held: bool) -> None:
         self._held[place] = time.monotonic() if held else 0.0
