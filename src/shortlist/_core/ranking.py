@@ -38,6 +38,7 @@ __all__ = [
     "flag_exactly",
     "keys_within",
     "lift",
+    "nth_largest",
     "rank",
     "stricter",
     "tied_positions",
@@ -135,27 +136,33 @@ def rank(scores: Floats, tie_keys: TieKeys | None = None) -> tuple[Rows, Rows]:
 
     Without tie keys a cut cannot fall inside a tied block.
     """
-    if tie_keys is not None:
-        order = np.lexsort((tie_keys(np.arange(scores.size)), -scores))
-        return order, np.arange(scores.size + 1)
-    order = np.argsort(-scores, kind="stable")
+    order = np.argsort(-scores, kind="stable" if tie_keys is None else None)
     ranked = scores[order]
-    block_ends = np.flatnonzero(ranked[1:] != ranked[:-1]) + 1
-    return order, np.concatenate([[0], block_ends, [scores.size]])
+    if tie_keys is None:
+        block_ends = np.flatnonzero(ranked[1:] != ranked[:-1]) + 1
+        return order, np.concatenate([[0], block_ends, [scores.size]])
+    tied = _tied_places(ranked)
+    if tied.size:
+        keys = np.zeros(scores.size)
+        keys[tied] = tie_keys(order[tied])
+        order = order[np.lexsort((order, keys, -ranked))]
+    return order, np.arange(scores.size + 1)
 
 
 def tied_positions(scores: Floats) -> Rows:
     """Return the positions of all scores that occur more than once."""
-    ranked = np.sort(scores)  # many times as fast as to find out which is where
-    if not np.any(ranked[1:] == ranked[:-1]):
+    if not _tied_places(np.sort(scores)).size:  # many times as fast as to find out which is where
         return np.empty(0, dtype=np.intp)
     order = np.argsort(scores)
-    ranked = scores[order]
+    return order[_tied_places(scores[order])]
+
+
+def _tied_places(ranked: Floats) -> Rows:
     equals_next = ranked[1:] == ranked[:-1]
-    tied = np.zeros(scores.size, dtype=bool)
+    tied = np.zeros(ranked.size, dtype=bool)
     tied[1:] |= equals_next
     tied[:-1] |= equals_next
-    return order[tied]
+    return np.flatnonzero(tied)
 
 
 def count_above(scores: Floats, value: float) -> int:

@@ -8,33 +8,29 @@ list loses at most the gain of the break item.
 
 The bound also says which items the best list can differ in. To change the decision about item i
 costs at least :math:`|g_i - \lambda e_i|` of the bound; if that is more than the gap, the decision
-is right. What is left, the *core*, is small in practice and is solved exactly: by dynamic
-programming if the budget left for it has few units, and else by branch and bound with the same
-relaxation. HiGHS, which does this too, allows itself a tolerance and prints to the screen.
+is right. What is left, the *core*, is small in practice and is solved exactly, by dynamic
+programming over lists that no other list dominates. HiGHS, which solves it too, allows itself a
+tolerance and prints to the screen.
 
 Efforts and budget are whole numbers of a unit, and no list exceeds the budget.
 """
 
 from __future__ import annotations
 
-import math
-from bisect import bisect_right
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from .._core.arrays import Doubles, Floats, Ints, Mask, Rows
-from .._core.ranking import TieKeys, cell_of, lift
+from .._core.ranking import TieKeys, cell_of, keys_within, lift, nth_largest, rank
 
 __all__ = ["Filled", "fill"]
 
-_SORT_BELOW = 1 << 17
-_SAMPLE = 1 << 16
-_MOST_CORE, _SMALL_CORE = 5_000, 300  # items, the latter for large batches
-# Nodes of the tree, not seconds, because the answer must not depend on the machine; fewer where the
-# batch is large and the gap small anyway. A node costs about as much as this many cells of a table.
-_MOST_NODES, _FEWER_NODES, _MANY_ITEMS = 100_000, 1_000, 100_000
-_CELLS_PER_NODE = 200
+_SORT_BELOW = 1 << 16
+# Items and lists, not seconds, because the answer must not depend on the machine; fewer where the
+# batch is large and the gap small anyway.
+_MOST_CORE, _SMALL_CORE = 5_000, 300
+_MOST_LISTS, _FEWER_LISTS, _MANY_ITEMS = 1_000_000, 50_000, 100_000
 _ROUNDING = 1e-12
 
 
@@ -61,16 +57,12 @@ class Filled:
     optimal: bool
 
 
-def fill(
-    ratios: Floats, gains: Doubles, efforts: Ints, budget: int, tie_keys: TieKeys, *, solve: bool
-) -> Filled:
-    """Take items in the order of `ratios` while they fit; then, if asked for, solve the core.
+def fill(ratios: Floats, gains: Doubles, efforts: Ints, budget: int, tie_keys: TieKeys) -> Filled:
+    """Take items in the order of `ratios` while they fit, and solve the core.
 
-    Ratios are ranked as lifted to their grid: what agrees in its first ten digits is tied.
+    Ratios are ranked as lifted to their grid: what agrees in its first ten digits is tied. No item
+    may be larger than the budget.
     """
-    fits = np.flatnonzero(efforts <= budget) if efforts.max(initial=0) > budget else None
-    if fits is not None:
-        return _among(fits, ratios, gains, efforts, budget, tie_keys, solve)
     chosen, first_out = _in_order(ratios, efforts, budget, tie_keys)
     gain = float(gains[chosen].sum())
     if first_out is None:
@@ -80,36 +72,12 @@ def fill(
     # By duality every price gives a bound, and that of the break item the best one.
     bound = float(surplus[surplus > 0].sum() + price * budget)
     filled = Filled(chosen, gain, max(bound, gain), price, bound - gain <= _ROUNDING * bound)
-    if filled.optimal or not solve:
+    if filled.optimal:
         return filled
     core = np.flatnonzero(np.abs(surplus) <= bound - gain + _ROUNDING * bound)
     if core.size > (_MOST_CORE if gains.size < _MANY_ITEMS else _SMALL_CORE):
         return filled
-    core = _ranked(core, ratios, tie_keys)
-    return _with_core_solved(filled, core, gains, efforts, budget)
-
-
-def _among(
-    rows: Rows,
-    ratios: Floats,
-    gains: Doubles,
-    efforts: Ints,
-    budget: int,
-    tie_keys: TieKeys,
-    solve: bool,
-) -> Filled:
-    """Leave out the items that are larger than the budget by themselves."""
-    found = fill(
-        ratios[rows],
-        gains[rows],
-        efforts[rows],
-        budget,
-        lambda tied: tie_keys(rows[tied]),
-        solve=solve,
-    )
-    chosen = np.zeros(efforts.size, dtype=bool)
-    chosen[rows] = found.chosen
-    return replace(found, chosen=chosen)
+    return _with_core_solved(filled, _ranked(core, ratios, tie_keys), gains, efforts, budget)
 
 
 # --- in order ---------------------------------------------------------------------------------
@@ -119,20 +87,12 @@ def _in_order(
     ratios: Floats, efforts: Ints, budget: int, tie_keys: TieKeys
 ) -> tuple[Mask, int | None]:
     """Return the items taken in order, and the first one that did not fit."""
-    low, high = _bracket(ratios, efforts, budget)
-    chosen = ratios > high
-    room = budget - int(efforts[chosen].sum())
-    if room < 0:  # the sample was unlucky
-        low, high = -np.inf, np.inf
-        chosen, room = np.zeros(ratios.size, dtype=bool), budget
-    first_out = None
-    inside = np.flatnonzero((ratios > low) & (ratios <= high))
-    for rows in (inside, None):
-        if rows is None:  # below the bracket: all that still fits
-            rows = np.flatnonzero((ratios <= low) & ((efforts <= room) | (first_out is None)))
-        if rows.size == 0:
-            continue
-        rows = _ranked(rows, ratios, tie_keys)
+    chosen, room, first_out = np.zeros(ratios.size, dtype=bool), budget, None
+    first = ratios > _surely_needed(ratios, efforts, budget)
+    for part in (first, ~first):
+        if first_out is not None:  # of the rest, only what still fits
+            part &= efforts <= room
+        rows = _ranked(np.flatnonzero(part), ratios, tie_keys)
         taken, out = _take(efforts[rows], room)
         chosen[rows[taken]] = True
         room -= int(efforts[rows[taken]].sum())
@@ -141,20 +101,23 @@ def _in_order(
     return chosen, first_out
 
 
+def _surely_needed(ratios: Floats, efforts: Ints, budget: int) -> float:
+    """Return a ratio above which items take more than the budget: few of a large batch are sorted.
+
+    It is the upper end of a cell, within which ratios count as equal.
+    """
+    size = _SORT_BELOW
+    while size < ratios.size:
+        least = float(cell_of(nth_largest(ratios, size), np.dtype(np.float64))[1])
+        if int(efforts[ratios > least].sum()) > budget:
+            return least
+        size *= 4
+    return -np.inf
+
+
 def _ranked(rows: Rows, ratios: Floats, tie_keys: TieKeys) -> Rows:
     """Return rows in falling order of their ratios; tie keys put equal ones in order."""
-    lifted = lift(ratios[rows])
-    order = np.argsort(-lifted, kind="stable")
-    ranked = lifted[order]
-    equal = ranked[1:] == ranked[:-1]
-    if not equal.any():
-        return rows[order]
-    tied = np.zeros(rows.size, dtype=bool)
-    tied[1:] |= equal
-    tied[:-1] |= equal
-    keys = np.zeros(rows.size)
-    keys[tied] = tie_keys(rows[order[tied]])
-    return rows[order[np.lexsort((keys, -ranked))]]
+    return rows[rank(lift(ratios[rows]), keys_within(tie_keys, rows))[0]]
 
 
 def _take(efforts: Ints, room: int) -> tuple[Rows, int | None]:
@@ -171,34 +134,6 @@ def _take(efforts: Ints, room: int) -> tuple[Rows, int | None]:
     return np.concatenate([np.empty(0, np.intp), *taken]), first_out
 
 
-def _bracket(ratios: Floats, efforts: Ints, budget: int) -> tuple[float, float]:
-    """Guess two ratios between which the break item lies; for few items, everything does.
-
-    A large batch is not sorted as a whole: a random sample tells about where the budget ends, six
-    standard errors either way.
-    """
-    n = ratios.size
-    if n <= _SORT_BELOW:
-        return -np.inf, np.inf
-    positions = np.random.default_rng(0).integers(n, size=_SAMPLE)
-    order = np.argsort(-ratios[positions])
-    used = np.cumsum(efforts[positions][order].astype(np.float64)) * (n / _SAMPLE)
-    place = float(np.searchsorted(used, budget))
-    # Standard error of the place: items in the sample before it, each with its own effort.
-    own = efforts[positions].astype(np.float64)
-    spread = math.sqrt(float(np.mean(own**2))) / max(float(own.mean()), 1e-300)
-    margin = 6 * math.sqrt(place + 1) * spread + 6
-    first, last = int(place - margin), int(place + margin)
-    high = np.inf if first < 0 else _edge(ratios[positions[order[first]]])
-    low = -np.inf if last >= _SAMPLE else _edge(ratios[positions[order[last]]])
-    return low, high
-
-
-def _edge(ratio: float) -> float:
-    """Return the upper end of the cell of a ratio, within which ratios count as equal."""
-    return float(cell_of(ratio, np.dtype(np.float64))[1])
-
-
 # --- the core ---------------------------------------------------------------------------------
 
 
@@ -208,79 +143,63 @@ def _with_core_solved(
     """Decide again about the items in which a better list can differ."""
     rest = filled.chosen.copy()
     rest[core] = False
-    pains = _MOST_NODES if efforts.size < _MANY_ITEMS else _FEWER_NODES
     room = budget - int(efforts[rest].sum())
-    best, optimal = _solve(gains[core], efforts[core], room, pains)
-    if best is None or gains[core[best]].sum() <= gains[core[filled.chosen[core]]].sum():
+    least = float(gains[core[filled.chosen[core]]].sum())
+    most = _MOST_LISTS if efforts.size < _MANY_ITEMS else _FEWER_LISTS
+    better, optimal = _better_list(gains[core], efforts[core], room, least, most // core.size)
+    if better is None:
         return replace(filled, optimal=optimal)
-    rest[core[best]] = True
+    rest[core[better]] = True
     gain = float(gains[rest].sum())
     return replace(filled, chosen=rest, gain=gain, bound=max(filled.bound, gain), optimal=optimal)
 
 
-def _solve(gains: Doubles, efforts: Ints, room: int, pains: int) -> tuple[Mask | None, bool]:
-    """Return the best list of a core that was found, and whether it is surely the best one."""
-    divisor = int(np.gcd.reduce(efforts)) if efforts.size else 1
-    width = room // divisor + 1
-    if width * efforts.size <= _CELLS_PER_NODE * pains:
-        return _by_dynamic_programming(gains, efforts // divisor, width), True
-    return _by_branch_and_bound(gains, efforts, room, pains)
-
-
-def _by_dynamic_programming(gains: Doubles, efforts: Ints, width: int) -> Mask:
-    """Find the best list for every amount of work below `width`, item by item."""
-    best = np.zeros(width)
-    taken = np.zeros((efforts.size, width), dtype=bool)
-    for item in range(efforts.size - 1, -1, -1):  # the first item decides last, and wins ties
-        effort = int(efforts[item])
-        if effort < width:
-            with_item = best[: width - effort] + gains[item]
-            better = with_item >= best[effort:]
-            taken[item, effort:] = better
-            best[effort:] = np.where(better, with_item, best[effort:])
-    chosen, left = np.zeros(efforts.size, dtype=bool), width - 1
-    for item in range(efforts.size):
-        if taken[item, left]:
-            chosen[item] = True
-            left -= int(efforts[item])
-    return chosen
-
-
-def _by_branch_and_bound(
-    gains: Doubles, efforts: Ints, room: int, most_nodes: int
+def _better_list(
+    gains: Doubles, efforts: Ints, room: int, least: float, most: int
 ) -> tuple[Mask | None, bool]:
-    """Search lists in depth, and leave out what the relaxation shows to be no better.
+    """Return the best list that gains more than `least`, if any, and whether none gains more.
 
-    Items come in the order of gain per effort, and each is taken before it is left out. Returns the
-    best list found, None if there is none, and whether the search came to its end.
+    Items come in the order of gain per effort, and are decided about from the last to the first:
+    the first one wins ties. After each item, a list is kept if no other one with as little work
+    gains as much, and if it can still become the best one: with the items to come, of which one
+    may be taken in part, it gains more than `least`, and as much as any list does with the whole
+    ones. If more than `most` lists are left, those that can gain most are kept.
     """
-    used, gained = [0, *np.cumsum(efforts).tolist()], [0.0, *np.cumsum(gains).tolist()]
-    worth, work, n = gains.tolist(), efforts.tolist(), efforts.size
-    best, best_list = -1.0, None
-    stack: list[tuple[int, int, float, tuple[int, ...]]] = [(0, room, 0.0, ())]
-    while stack:
-        if most_nodes == 0:
-            return _mask(best_list, n), False
-        most_nodes -= 1
-        first, left, value, taken = stack.pop()
-        stop = bisect_right(used, used[first] + left) - 1  # all from the first to here fit
-        whole = value + gained[stop] - gained[first]
-        if whole > best * (1 + _ROUNDING):
-            best, best_list = whole, (*taken, *range(first, stop))
-        if stop == n:
-            continue
-        part = (left - used[stop] + used[first]) * worth[stop] / work[stop]
-        if whole + part <= best * (1 + _ROUNDING):
-            continue
-        stack.append((first + 1, left, value, taken))
-        if work[first] <= left:
-            stack.append((first + 1, left - work[first], value + worth[first], (*taken, first)))
-    return _mask(best_list, n), True
+    used, gained = (np.concatenate([[0], np.cumsum(each)]) for each in (efforts, gains))
+    work, worth, least, optimal = np.zeros(1, np.int64), np.zeros(1), least * (1 + _ROUNDING), True
+    history = []
+    for item in range(efforts.size - 1, -1, -1):
+        fits = np.flatnonzero(work + efforts[item] <= room)
+        origin = np.concatenate([fits, np.arange(work.size)])
+        is_taken = np.arange(origin.size) < fits.size
+        work = work[origin] + np.where(is_taken, efforts[item], 0)
+        worth = worth[origin] + np.where(is_taken, gains[item], 0.0)
+        kept = _undominated(work, worth)
+        left, before, gain_before = room - work[kept], used[: item + 1], gained[: item + 1]
+        whole = worth[kept] + gain_before[np.searchsorted(before, left, side="right") - 1]
+        possible = worth[kept] + np.interp(left, before, gain_before)
+        least = max(least, float(whole.max(initial=0.0)) * (1 - _ROUNDING))
+        promising = np.flatnonzero(possible >= least)
+        if promising.size > most:
+            optimal = False
+            promising = np.sort(promising[np.argsort(-possible[promising], kind="stable")[:most]])
+        kept = kept[promising]
+        history.append((origin[kept], is_taken[kept]))
+        work, worth = work[kept], worth[kept]
+    return (_traced(history, int(np.argmax(worth))) if worth.size else None), optimal
 
 
-def _mask(chosen: tuple[int, ...] | None, n: int) -> Mask | None:
-    if chosen is None:
-        return None
-    mask = np.zeros(n, dtype=bool)
-    mask[list(chosen)] = True
-    return mask
+def _undominated(work: Ints, worth: Doubles) -> Rows:
+    """Return the lists that no other one with as little work reaches, in the order of work."""
+    order = np.lexsort((-worth, work))
+    best_before = np.maximum.accumulate(np.concatenate([[-1.0], worth[order[:-1]]]))
+    return order[worth[order] > best_before]
+
+
+def _traced(history: list[tuple[Rows, Mask]], place: int) -> Mask:
+    """Return the items of a list, followed back through what was decided about each."""
+    chosen = []
+    for origin, is_taken in reversed(history):
+        chosen.append(is_taken[place])
+        place = origin[place]
+    return np.array(chosen)

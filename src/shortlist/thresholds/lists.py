@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, Literal, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -113,40 +113,6 @@ class Selection:
         )
 
 
-@overload
-def select(
-    scores: ArrayLike,
-    capacity: Capacity,
-    *,
-    prevalence: Any = None,
-    ids: ArrayLike | None = None,
-    random_state: Any = None,
-    values: ArrayLike | None = None,
-    efforts: ArrayLike | None = None,
-    worth: Any = None,
-    probe: Any = 0,
-    strata: int = 1,
-    return_details: Literal[False] = False,
-) -> Mask: ...
-
-
-@overload
-def select(
-    scores: ArrayLike,
-    capacity: Capacity,
-    *,
-    prevalence: Any = None,
-    ids: ArrayLike | None = None,
-    random_state: Any = None,
-    values: ArrayLike | None = None,
-    efforts: ArrayLike | None = None,
-    worth: Any = None,
-    probe: Any = 0,
-    strata: int = 1,
-    return_details: Literal[True],
-) -> Selection: ...
-
-
 def select(
     scores: ArrayLike,
     capacity: Capacity,
@@ -160,7 +126,7 @@ def select(
     probe: Any = 0,
     strata: int = 1,
     return_details: bool = False,
-) -> Mask | Selection:
+) -> Any:
     """Flag the most suspicious items of a batch: exactly as many as the capacity allows.
 
     A keyed hash of their ids puts items with equal scores in order. The answer does not depend on
@@ -366,8 +332,15 @@ class Candidates:
     def _fill(self, efforts: Doubles, units: Units, allowed: Fraction) -> Selection:
         """Choose the list of most expected value, a knapsack."""
         check_probabilities(self.scores)
-        gains, budget = expected_worth(self.scores, self.values, None), units.count(allowed)
-        filled = fill(gains / efforts, gains, units.efforts, budget, self.tie_keys, solve=True)
+        budget = units.count(allowed)
+        if units.efforts.max(initial=0) > budget:
+            fits = np.flatnonzero(units.efforts <= budget)
+            some = self.within(fits)
+            found = some._fill(efforts[fits], Units(units.efforts[fits], units.unit), allowed)
+            reason = "the rest does not fit" if found.reason == "no more items" else found.reason
+            return replace(found.among(fits, efforts.size), reason=reason)
+        gains = expected_worth(self.scores, self.values, None)
+        filled = fill(gains / efforts, gains, units.efforts, budget, self.tie_keys)
         used = int(units.efforts[filled.chosen].sum())
         reason = "full" if used == budget else "the rest does not fit"
         return Selection(
