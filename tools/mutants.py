@@ -116,7 +116,7 @@ MUTANTS = [
     # Corrections for several limits
     Mutant("segments do not share", "thresholds/rules.py", "(1 - self.terms.confidence) / max(n_limits, 1)", "(1 - self.terms.confidence)"),
     Mutant("the total is forgotten", "thresholds/rules.py", "limits = [self.capacity, *self.segments.limits]", "limits = [*self.segments.limits]"),
-    Mutant("classes do not share", "multiclass/_prices.py", "share = error / max(n_limits, 1)", "share = error"),
+    Mutant("classes do not share", "multiclass/_rule.py", "share = error / max(n_limits, 1)", "share = error"),
     Mutant("prevalences cost nothing", "multiclass/_rule.py", "error, ratios = error / 2, capacities", "error, ratios = error, capacities"),
     Mutant("prevalences do not share", "multiclass/_capacities.py", "error / (len(self.classes) + 1)", "error"),
     Mutant("Holm without a correction", "tables/drift.py", "min(1.0, (len(ranked) - place) * each", "min(1.0, 1 * each"),

@@ -92,23 +92,12 @@ def test_a_trained_model_is_calibrated_by_groups(customers):
     assert np.isnan(model.calibration_.interval).all()
 
 
-@pytest.mark.parametrize("cv", [0.5, 3])
-def test_several_classes_by_groups(customers, cv):
-    """Whole groups are held out, divided and calibrated on; single rows change nothing."""
+def test_several_classes_refuse_groups(customers):
+    """Items of one group say too little to keep several capacities at once."""
     X, y, groups = customers
-    options = {"capacities": {1: TENTH}, "cv": cv, "random_state": 0}
-    model = MulticlassCapacityClassifier(LogisticRegression(), **options)
-    grouped = model.fit(X, y, groups=groups).rule_
-    first, second = grouped.sample.halves(np.random.default_rng(0))
-    assert not np.isin(first.groups, second.groups).any()
-    assert len(first) + len(second) == len(grouped.sample)
-    alone = model.fit(X, y).rule_.class_prices
-    assert model.fit(X, y, groups=np.arange(len(X))).rule_.class_prices == alone
-    model.recalibrate(X, groups=groups)
-    assert model.rule_.sample.groups.max() == np.unique(groups).size - 1
-    uncertain = model.set_params(capacities={1: Capacity.multiple(1)}, guarantee="confident")
-    with pytest.raises(ValueError, match="say too little about the prevalences"):
-        uncertain.fit(X, y, groups=groups)
+    model = MulticlassCapacityClassifier(LogisticRegression(), capacities={1: TENTH})
+    with pytest.raises(ValueError, match=r"groups of items cannot be combined .* one item of each"):
+        model.fit(X, y, groups=groups)
 
 
 def test_groups_are_routed_through_cross_validation(customers):

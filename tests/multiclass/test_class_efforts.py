@@ -40,13 +40,13 @@ def test_budgets_of_work_are_refused_with_what_to_do():
         assign(np.ones((5, 2)), [Capacity.effort(3)])
     with pytest.raises(CapacityError, match="a number of rows"):
         assign(np.ones((5, 2)), [Capacity.fraction(0.1)])
-    with pytest.raises(ValueError, match="case_values"):
+    with pytest.raises(ValueError, match="to select"):
         classifier({"fraud": Capacity.fraction(0.1)}).fit(X, Y, efforts=np.ones(len(Y)))
 
 
-@pytest.mark.parametrize("case_values", [[1, 2], [-1] * 1_500, [np.nan] * 1_500])
-def test_amounts_at_stake_are_numbers(case_values):
+@pytest.mark.parametrize("values", [[1, 2], [-1] * 1_500, [np.nan] * 1_500])
+def test_amounts_at_stake_are_numbers(values):
     """One for each item, finite and not negative."""
     model = classifier({"fraud": Capacity.fraction(0.1)}).fit(X, Y)
-    with pytest.raises(ValueError, match="case_values must be one finite number >= 0"):
-        model.select(X, case_values=case_values)
+    with pytest.raises(ValueError, match="values must"):
+        model.select(X, values=values)

@@ -182,7 +182,7 @@ def test_prices_say_what_one_more_flag_is_worth(items):
 
 def _worth(model, X):
     """Return the summed value of the best assignment within the capacities."""
-    values = model._valuation(X)
+    values = model._valuation.sample(X, np.zeros(len(X), dtype=np.intp))
     columns = model.select(X)
     chosen = np.column_stack([np.zeros(len(X)), values.gains])[np.arange(len(X)), columns]
     return (values.left_alone + chosen).sum()
@@ -247,11 +247,11 @@ def test_the_rule_holds_what_calibration_learned(items):
     model = fitted(X, y, guarantee="confident", confidence=0.9)
     rule = model.rule_
     assert len(rule.sample) == 2_000
-    assert rule.class_prices == model.prices_
     again = JointRule.calibrate(
         rule.sample, rule.capacities, guarantee="confident", confidence=0.9, random_state=0
     )
-    assert again.class_prices == rule.class_prices
+    assert_array_equal(again.prices.prices.classes, rule.prices.prices.classes)
+    assert list(model.prices_) == [1, 2]
     looser = model.set_params(guarantee="plug-in").with_capacities()
     assert looser.objective_ == model.plug_in_objective_
     with pytest.raises(ValueError, match="guarantee must be one of 'plug-in', 'expected'"):
@@ -292,11 +292,11 @@ class TestBatches:
         assert flagged[segments == 0].sum() <= 5
         assert (chosen == 1).sum() <= 7
 
-    def test_case_values_weight_the_cases(self, items):
+    def test_values_weight_the_cases(self, items):
         """Cases without value are left alone."""
         X, y, new = items
         amounts = np.arange(2_000) % 2
-        chosen = fitted(X, y).select(new, case_values=amounts)
+        chosen = fitted(X, y).select(new, values=amounts)
         assert (chosen != 0).any()
         assert not (chosen != 0)[amounts == 0].any()
 

@@ -9,7 +9,6 @@ import itertools
 import math
 from collections import OrderedDict
 from fractions import Fraction
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -29,7 +28,7 @@ from shortlist._core.ranking import Cut, cut_after, flag_above, flag_exactly, li
 from shortlist.assignment.integers import PerLimit
 from shortlist.exceptions import ModelFileError
 from shortlist.models.files import load_estimator
-from shortlist.multiclass import _capacities, _prices, _rule
+from shortlist.multiclass import _capacities, _rule
 from shortlist.online import BudgetController, QuantileTracker, RateAlarm, TokenBucketController
 from shortlist.online.decisions import AnswerMemory
 from shortlist.online.periods import period_of
@@ -265,8 +264,8 @@ def test_segments_share_the_error(overall):
 def test_several_classes_share_the_error():
     """Each of four limits that could be exceeded gets a quarter."""
     limits = PerLimit([TENTH, TENTH, None], [TENTH, Fraction(0), Fraction(1)], TENTH)
-    rule = _prices.OrderStatistic.confident(limits, error=0.2)
-    assert rule.k(400, TENTH) == guarantees.confident_k(400, TENTH, error=0.05)
+    rule = _rule.order_statistic(limits, 0.2)
+    assert rule(400, TENTH) == guarantees.confident_k(400, TENTH, error=0.05)
 
 
 def test_half_of_the_error_pays_for_unknown_prevalences(monkeypatch):
@@ -276,11 +275,11 @@ def test_half_of_the_error_pays_for_unknown_prevalences(monkeypatch):
     class Asked(Exception):
         pass
 
-    def confident(ratios, *, error):
+    def order_statistic(ratios, error):
         asked["limits"] = error
         raise Asked
 
-    monkeypatch.setattr(_rule.OrderStatistic, "confident", confident)
+    monkeypatch.setattr(_rule, "order_statistic", order_statistic)
     bounds = _capacities.JointCapacities.lowest_ratios
     monkeypatch.setattr(
         _capacities.JointCapacities,
@@ -299,9 +298,9 @@ def test_half_of_the_error_pays_for_unknown_prevalences(monkeypatch):
         counts={"fine": 900, "a": 50, "b": 50},
     )
     with pytest.raises(Asked):
-        _rule._guaranteed_prices(SimpleNamespace(groups=None), capacities, 0.06, 0)
+        _rule.JointRule.calibrate([None], capacities, guarantee="confident", confidence=0.94)
     assert asked == {"limits": pytest.approx(0.03), "bounds": pytest.approx(0.03)}
-    assert used == [pytest.approx(0.01)] * 3
+    assert used == [pytest.approx(0.01)] * 2
 
 
 def test_holm():

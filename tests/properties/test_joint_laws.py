@@ -10,7 +10,7 @@ from numpy.testing import assert_array_equal
 
 from shortlist import Capacity, calibrate_threshold
 from shortlist.assignment.integers import PerLimit
-from shortlist.multiclass._prices import plug_in_prices
+from shortlist.multiclass._rule import plug_in_prices
 from shortlist.multiclass._values import JointSample
 
 coarse = st.sampled_from([-1.0, 0.0, 0.1, 0.3, 1 / 3, 1.0, 2.0])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from shortlist.assignment.integers import PerLimit
-from shortlist.multiclass._prices import OrderStatistic, guaranteed_prices
+from shortlist.multiclass._rule import guaranteed_prices
 from shortlist.multiclass._values import JointSample
 from studies.statistics.joint_guarantee import JointGuaranteeConfig, run
 
@@ -55,11 +55,10 @@ def test_segments_and_a_total_are_kept_together_with_the_classes():
         Fraction(2, 25),
     )
     names = PerLimit(["1", "2"], ["a", "b", "c"], "the total")
-    rule = OrderStatistic.confident(limits, error=0.05)
     over = 0
     for _ in range(TRIALS):
         sample = population.take(rng.integers(size, size=3_000))
-        prices = guaranteed_prices(sample, limits, rule, rng=rng, names=names)
+        prices = guaranteed_prices(sample, limits, 0.05, rng=rng, names=names)
         columns, _ = prices.choose(population)
         flagged = columns > 0
         over += (

@@ -124,6 +124,8 @@ def check_labels(y: Any) -> NDArray[Any]:
     """Return labels as an array without gaps."""
     if isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype.kind in _PLAIN_LABELS:
         return y
+    if y is None:
+        raise ValueError("This classifier requires y to be passed, but the target y is None.")
     y = column_or_1d(y, warn=True)
     if y.dtype.kind == "f" and np.isnan(y).any():
         raise ValueError("Input y contains NaN. Leave out the items without a label.")

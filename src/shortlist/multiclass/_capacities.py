@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -57,6 +57,14 @@ class JointCapacities:
         """The name of each segment; None stands for all that are not named."""
         return [None] if self.segments is None else [name for name, _ in self.segments.items]
 
+    @property
+    def names(self) -> PerLimit:
+        """What each limit is called in messages."""
+        segments = [
+            "other segments" if name is None else f"segment {name!r}" for name in self.segment_names
+        ]
+        return PerLimit([f"class {label!r}" for label in self.classes], segments, "the total")
+
     def prevalence(self, label: Any = None) -> Fraction:
         """Return the exact share of a label in `fit`; without a label, of all rare labels."""
         return EstimatedShare(self._count(label), sum(self.counts.values()))
@@ -66,36 +74,32 @@ class JointCapacities:
 
         That of a segment is a fraction of its own items.
         """
-        shares = {label: self.prevalence(label) for label in (None, *self.classes)}
-        return self._ratios_at(shares)
+        return self._each(lambda limit, label: limit.as_ratio(self.prevalence(label)))
 
     def lowest_ratios(self, *, error: float) -> PerLimit:
         """Return all limits at lower bounds of the shares, which hold together up to `error`."""
         n, error = sum(self.counts.values()), error / (len(self.classes) + 1)
-        return self._ratios_at(
-            {
-                label: EstimatedShare(
-                    float(clopper_pearson_lower(self._count(label), n, error=error))
-                )
-                for label in (None, *self.classes)
-            }
-        )
+
+        def lowest(limit: Capacity, label: Any) -> Fraction:
+            share = clopper_pearson_lower(self._count(label), n, error=error)
+            return limit.as_ratio(EstimatedShare(float(share)))
+
+        return self._each(lowest)
 
     def batch_limits(self, segments: Rows) -> dict[str, Any]:
         """Return the limits of a batch as arguments of :func:`~shortlist.assign`."""
         n, share = len(segments), self.prevalence()
+        of_all = self._each(lambda limit, label: limit.max_flags(n, self.prevalence(label)))
         sizes = np.bincount(segments, minlength=len(self.segment_limits)).tolist()
+        by_segment = [
+            None if limit is None else limit.max_flags(size, share)
+            for limit, size in zip(self.segment_limits, sizes, strict=True)
+        ]
         return {
-            "capacities": [
-                _max_flags(limit, n, self.prevalence(label))
-                for label, limit in self.classes.items()
-            ],
-            "total": _max_flags(self.total, n, share),
+            "capacities": of_all.classes,
+            "total": of_all.total,
             "segments": segments,
-            "segment_capacities": {
-                code: _max_flags(limit, size, share)
-                for code, (limit, size) in enumerate(zip(self.segment_limits, sizes, strict=True))
-            },
+            "segment_capacities": dict(enumerate(by_segment)),
         }
 
     def changed(
@@ -135,20 +139,17 @@ class JointCapacities:
     def _count(self, label: Any) -> int:
         return sum(self.counts[rare] for rare in (self.classes if label is None else [label]))
 
-    def _ratios_at(self, shares: dict[Any, Fraction]) -> PerLimit:
+    def _each(self, function: Callable[[Capacity, Any], Any]) -> PerLimit:
+        """Apply a function to each capacity and its label, which is None for all rare labels."""
+
+        def of(capacity: Capacity | None, label: Any = None) -> Any:
+            return None if capacity is None else function(capacity, label)
+
         return PerLimit(
-            [_ratio(capacity, shares[label]) for label, capacity in self.classes.items()],
-            [_ratio(capacity, shares[None]) for capacity in self.segment_limits],
-            _ratio(self.total, shares[None]),
+            [of(capacity, label) for label, capacity in self.classes.items()],
+            [of(capacity) for capacity in self.segment_limits],
+            of(self.total),
         )
-
-
-def _ratio(capacity: Capacity | None, prevalence: Fraction) -> Fraction | None:
-    return None if capacity is None else capacity.as_ratio(prevalence)
-
-
-def _max_flags(capacity: Capacity | None, n: int, prevalence: Fraction) -> int | None:
-    return None if capacity is None else capacity.max_flags(n, prevalence)
 
 
 def check_joint_capacities(
@@ -198,14 +199,10 @@ def _check_classes(capacities: Any, counts: dict[Any, int]) -> dict[Any, Capacit
             f"capacities names {', '.join(map(repr, unknown))}, which do not occur among the "
             f"labels: {', '.join(map(repr, known[:10]))}{', ...' if len(known) > 10 else ''}."
         )
-    if not capacities:
+    if not 0 < len(capacities) < len(known):
         raise CapacityError(
-            "capacities names no rare label. Name at least one; None means no limit."
-        )
-    if len(capacities) == len(known):
-        raise CapacityError(
-            "capacities names every label, which leaves none for the items that are not flagged. "
-            "Leave out the labels of the majority."
+            f"capacities names {'every' if capacities else 'no rare'} label. Name at least one, "
+            "with None for no limit, and leave out the labels of the majority."
         )
     # Use the labels of the data: 1.0 in capacities may stand for 1 there.
     return {known[known.index(label)]: limit for label, limit in capacities.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -12,27 +12,38 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.utils import indexable
 from sklearn.utils.validation import check_is_fitted
 
-from .._core.arrays import Floats, Mask
+from .._core.arrays import Floats, Mask, Rows
 from .._core.folds import (
-    Groups,
+    TrainedModels,
     WrapperMixin,
+    check_classes,
     check_cv_option,
+    check_labels,
+    check_trained,
+    fit_on_folds,
     forget,
+    hold_out,
+    holds_out,
+    is_prefit,
     remember_features,
     restored_on_error,
+    route,
+    take_trained,
+    unseen_once,
 )
-from .._core.ids import check_ids, hash_ids, hash_rows, number_groups
+from .._core.ids import check_ids, hash_ids, hash_rows
 from .._core.ranking import as_calibrated
 from .._core.scoring import n_rows, probabilities
 from .._core.validation import UNCHANGED, check_confidence, check_option, check_seed
+from .._core.work import check_values
 from ..assignment import assign
+from ..assignment.integers import PerLimit
 from ..capacity import Capacity
 from ..thresholds.promise import TIES
 from ..thresholds.segments import segment_codes
 from ._capacities import JointCapacities, check_joint_capacities
-from ._posteriors import learn_labels, unseen_posteriors
-from ._rule import GUARANTEES, JointDecisions, JointRule
-from ._values import JointSample, Valuation, check_case_values
+from ._rule import GUARANTEES, JointDecisions, JointRule, Prices, plug_in_prices
+from ._values import JointSample, Valuation
 
 
 class MulticlassCapacityClassifier(
@@ -188,14 +199,13 @@ class MulticlassCapacityClassifier(
         *,
         segments: ArrayLike | None = None,
         ids: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
         **params: Any,
     ) -> Self:
         """Fit the model, and find the prices of the capacities.
 
         Parameters
         ----------
-        X, y, ids, groups, **params
+        X, y, ids, **params
             As for `CapacityClassifier.fit`.
         segments : array-like of shape (n_items,), default=None
             The segment of each item; needed with `segment_capacities`.
@@ -204,32 +214,26 @@ class MulticlassCapacityClassifier(
         -------
         self
         """
-        if unknown := sorted({"values", "efforts"} & set(params)):
+        if unknown := sorted({"values", "efforts", "groups"} & set(params)):
             raise ValueError(
-                f"{' and '.join(unknown)} of items are not weighed by joint prices. Pass "
-                "case_values=... to select, or use a CapacityClassifier for each class."
+                f"{' and '.join(unknown)} of items cannot be combined with joint prices. Pass "
+                "values=... to select and one item of each group, or use a CapacityClassifier for "
+                "each class."
             )
         forget(self)
         with restored_on_error(self):
             self._check_params()
             X, y = indexable(X, y)
             self._seed = check_seed(self.random_state)
-            y, self.classes_, counts = learn_labels(self, y)
-            joint = self._learn_capacities(counts)
+            y = check_labels(y)
+            joint = self._learn_capacities(self._learn_classes(y))
             codes = segment_codes(segments, joint.segments, n_rows(X))
             keys = self._keys(X, ids)
-            numbers = number_groups(groups, n_rows(X))
-            seed = None if self.random_state is None else self._seed
-            (self.estimator_,), ((rows, posteriors),) = unseen_posteriors(
-                self, X, y, params, seed=seed, groups=Groups(groups, numbers)
-            )
+            (self.estimator_,), ((rows, posteriors),) = self._fit_model(X, y, params)
             remember_features(self, self.estimator_)
+            keys = None if keys is None else keys[rows]
             sample = self._valuation.sample(
-                posteriors,
-                codes[rows],
-                None if keys is None else keys[rows],
-                keyed_by_ids=ids is not None,
-                groups=None if numbers is None else numbers[rows],
+                posteriors, codes[rows], keys, keyed_by_ids=ids is not None
             )
             self.rule_ = self._calibrated(sample, joint)
         return self
@@ -317,7 +321,7 @@ class MulticlassCapacityClassifier(
         total: Any = UNCHANGED,
         segment_capacities: Any = UNCHANGED,
         segments: ArrayLike | None = None,
-        case_values: ArrayLike | None = None,
+        values: ArrayLike | None = None,
         ids: ArrayLike | None = None,
     ) -> NDArray[Any]:
         """Label a batch: the exact optimum for this batch within its capacities.
@@ -331,7 +335,7 @@ class MulticlassCapacityClassifier(
             items here. By default, those of the classifier.
         segments
             As for :meth:`decide`.
-        case_values : array-like of shape (n_items,), default=None
+        values : array-like of shape (n_items,), default=None
             The amount at stake for each item, which multiplies its values.
         ids : array-like of shape (n_items,), default=None
             Identifiers that break ties; by default, the values of the row are hashed.
@@ -345,12 +349,14 @@ class MulticlassCapacityClassifier(
         joint = self.rule_.capacities.changed(
             capacities, total=total, segment_capacities=segment_capacities
         )
-        gains = self._valuation(posteriors).gains
-        if case_values is not None:
-            gains = gains * check_case_values(case_values, len(gains))[:, np.newaxis]
+        codes = segment_codes(segments, joint.segments, len(posteriors))
+        gains = self._valuation.sample(posteriors, codes).gains
+        worth = check_values(values, len(gains))
+        if worth is not None:
+            gains = gains * worth[:, np.newaxis]
         columns = assign(
             np.column_stack([np.zeros(len(gains)), gains]),
-            **joint.batch_limits(segment_codes(segments, joint.segments, len(gains))),
+            **joint.batch_limits(codes),
             ids=hash_rows(indexable(X)[0], seed=self._seed) if ids is None else ids,
             random_state=self._seed,
         )
@@ -390,7 +396,6 @@ class MulticlassCapacityClassifier(
         *,
         segments: ArrayLike | None = None,
         ids: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
     ) -> Self:
         """Find new prices from other items, without labels and without refitting the model.
 
@@ -398,7 +403,7 @@ class MulticlassCapacityClassifier(
         ----------
         X : array-like, data frame or sparse matrix of shape (n_items, n_features)
             Recent items that the model has not been trained on.
-        segments, ids, groups
+        segments, ids
             As for :meth:`fit`.
 
         Returns
@@ -406,34 +411,44 @@ class MulticlassCapacityClassifier(
         self
         """
         sample = self._sample(X, self.predict_proba(X), segments, ids)
-        sample = replace(sample, groups=number_groups(groups, len(sample)))
         self.rule_ = self._calibrated(sample, self.rule_.capacities)
         return self
 
     @property
     def prices_(self) -> dict[Any, float]:
         """The price of each rare label."""
-        return self.rule_.class_prices
+        return dict(zip(self.rare_labels_, self._prices.classes.tolist(), strict=True))
 
     @property
     def total_price_(self) -> float:
         """The price of the total, on top of that of the label."""
-        return self.rule_.total_price
+        return float(self._prices.total)
 
     @property
     def segment_prices_(self) -> dict[Any, float]:
         """The price of each segment; None stands for the segments that are not named."""
-        return self.rule_.segment_prices
+        if self.rule_.capacities.segments is None:
+            return {}
+        names = self.rule_.capacities.segment_names
+        return dict(zip(names, self._prices.segments.tolist(), strict=True))
+
+    @property
+    def _prices(self) -> PerLimit:
+        return PerLimit(*map(self.rule_.prices.scale.to_floats, self.rule_.prices.prices))
 
     @property
     def objective_(self) -> float:
         """The objective on the calibration items, as the posteriors estimate it."""
-        return self.rule_.objective
+        return self._objective(self.rule_.prices)
 
     @property
     def plug_in_objective_(self) -> float:
         """The same without the cost of the guarantee."""
-        return self.rule_.plug_in_objective
+        return self._objective(plug_in_prices(self.rule_.sample, self.rule_.capacities.ratios()))
+
+    def _objective(self, prices: Prices) -> float:
+        sample = self.rule_.sample
+        return sample.objective(prices.choose(sample)[0])
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "rule_")
@@ -453,6 +468,21 @@ class MulticlassCapacityClassifier(
                 "by their probabilities. Wrap it in a CalibratedClassifierCV."
             )
 
+    def _learn_classes(self, y: NDArray[Any]) -> dict[Any, int]:
+        """Set `classes_`, and return how often each of them occurs."""
+        self.classes_ = np.unique(y)
+        if is_prefit(self.estimator, self.cv):
+            check_trained(self.estimator)
+            self.classes_ = np.asarray(self.estimator.classes_)
+        check_classes(self, self.classes_)
+        if (unknown := np.setdiff1d(y, self.classes_)).size:
+            raise ValueError(
+                f"y holds labels that the trained model does not know: {unknown.tolist()[:5]}; it "
+                f"knows {self.classes_.tolist()}."
+            )
+        counts = np.bincount(np.searchsorted(self.classes_, y), minlength=self.classes_.size)
+        return dict(zip(self.classes_.tolist(), counts.tolist(), strict=True))
+
     def _learn_capacities(self, counts: dict[Any, int]) -> JointCapacities:
         """Check the capacities; learn the rare labels, their prevalences and their values."""
         joint = check_joint_capacities(
@@ -469,6 +499,33 @@ class MulticlassCapacityClassifier(
             counts, self.rare_labels_, weights=self.class_weights, majority=self.majority
         )
         return joint
+
+    def _fit_model(self, X: Any, y: NDArray[Any], params: dict[str, Any]) -> TrainedModels:
+        """Fit the model; return it, and posteriors of items that it has not seen."""
+        score = partial(probabilities, classes=self.classes_)
+        if is_prefit(self.estimator, self.cv):
+            return take_trained(self.estimator, X, params, score)
+        routed = route(self, y, params)
+        if holds_out(self.cv):
+            folds = [self._hold_out(y)]
+        else:
+            folds = unseen_once(self.cv, X, y, routed.splitter.split)
+        options: dict[str, Any] = {"fit_params": routed.estimator.fit, "score": score}
+        refit = not holds_out(self.cv)
+        return fit_on_folds(self.estimator, X, y, folds, refit=refit, n_jobs=None, **options)
+
+    def _hold_out(self, y: NDArray[Any]) -> tuple[Rows, Rows]:
+        """Divide each class in the same proportion."""
+        codes = np.searchsorted(self.classes_, y)
+        counts = np.bincount(codes)
+        if counts.min() < 2:
+            raise ValueError(
+                f"The class {self.classes_[counts.argmin()].item()!r} has {counts.min()} item; "
+                "fitting on one part of the data and calibrating on the other takes two. Use "
+                "cv='prefit', or add items."
+            )
+        seed = None if self.random_state is None else self._seed
+        return hold_out(codes, self.cv, np.random.default_rng(seed))
 
     def _calibrated(self, sample: JointSample, joint: JointCapacities) -> JointRule:
         return JointRule.calibrate(

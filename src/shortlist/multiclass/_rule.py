@@ -1,23 +1,209 @@
-"""The rule learned from calibration: it decides, changes its capacities and recalibrates."""
+"""The joint rule: prices and cuts for all capacities together, and how a sample sets them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import cached_property
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.arrays import Floats, Mask, Rows
-from .._core.ids import check_keyed_alike
-from .._core.validation import check_option
-from ..assignment.integers import PerLimit
+from .._core.arrays import Floats, Ints, Mask, Rows
+from .._core.ids import check_keyed_alike, hash_ids
+from .._core.ranking import cut_after
+from .._core.validation import check_option, warn_user
+from ..assignment.integers import FixedPoint, PerLimit, solve_integers
+from ..exceptions import InsufficientCalibrationWarning
+from ..thresholds.guarantees import confident_k, expected_k, plug_in_k
 from ._capacities import JointCapacities
-from ._prices import NEVER, OrderStatistic, Prices, guaranteed_prices, plug_in_prices
 from ._values import JointSample
 
 GUARANTEES = ("plug-in", "expected", "confident")
+#: A cut that no surplus exceeds.
+NEVER = 2**62
+# Hashed ties differ by up to this many units: about 1e-7 of the largest value.
+_TIE_UNITS = 2.0**23
+
+
+class _Margins(NamedTuple):
+    """The best class of each item, its lead over all other columns, and over leaving it alone."""
+
+    best: Rows
+    lead: Ints
+    surplus: Ints
+
+
+@dataclass(frozen=True)
+class Prices:
+    """Prices and cuts, in units of a fixed point.
+
+    An item gets its best class if that class leads by more than its cut, and if the surplus of the
+    item exceeds the cuts of its segment and of the total. Cuts are never negative. Therefore an
+    item whose two best columns tie gets neither.
+    """
+
+    scale: FixedPoint
+    prices: PerLimit
+    cuts: PerLimit
+
+    def margins(self, units: Ints, segments: Rows) -> _Margins:
+        """Compare the classes after prices; a class that may never be flagged does not compete."""
+        net = units - self.prices.classes - self.prices.segments[segments, np.newaxis]
+        net -= self.prices.total
+        net[:, self.cuts.classes == NEVER] = -NEVER
+        best = net.argmax(axis=1)
+        everyone = np.arange(len(net))
+        surplus = net[everyone, best]
+        net[everyone, best] = 0  # "leave it" takes the place of the best
+        return _Margins(best, surplus - net.max(axis=1), surplus)
+
+    def choose(self, items: JointSample) -> tuple[Rows, Ints]:
+        """Return the column of each item (0 to leave it, j + 1 for class j), and its surplus."""
+        units = _to_units(items.gains, self.scale, items.keys)
+        best, lead, surplus = self.margins(units, items.segments)
+        flagged = (lead > self.cuts.classes[best]) & (surplus > self.cuts.total)
+        flagged &= surplus > self.cuts.segments[items.segments]
+        return np.where(flagged, best + 1, 0), surplus
+
+
+def _to_units(gains: Floats, scale: FixedPoint, keys: Floats | None) -> Ints:
+    """Round gains to units; tie keys make equal gains differ a little, by class and key."""
+    units = scale.to_integers(gains)
+    if keys is None:
+        return units
+    words = np.rint(keys * 2.0**53).astype(np.int64)
+    for j in range(units.shape[1]):
+        units[:, j] += np.rint((hash_ids(words, seed=j) - 0.5) * _TIE_UNITS).astype(np.int64)
+    return units
+
+
+def plug_in_prices(sample: JointSample, ratios: PerLimit) -> Prices:
+    """Keep all capacities on the sample itself, at the lowest prices of its best assignment."""
+    scale, n = FixedPoint.for_gains(sample.gains), len(sample)
+    units = _to_units(sample.gains, scale, sample.keys)
+    in_segment = np.bincount(sample.segments, minlength=len(ratios.segments))
+    limits = PerLimit(
+        np.array([_whole(ratio, n) for ratio in ratios.classes]),
+        np.array(
+            [_whole(*each) for each in zip(ratios.segments, in_segment.tolist(), strict=True)]
+        ),
+        _whole(ratios.total, n),
+    )
+    _, prices = solve_integers(units, limits, sample.segments)
+    cuts = PerLimit(
+        np.array([_open_or_never(ratio) for ratio in ratios.classes]),
+        np.array([_open_or_never(ratio) for ratio in ratios.segments]),
+        _open_or_never(ratios.total),
+    )
+    return _price_empty_segments(Prices(scale, prices, cuts), units, in_segment, ratios)
+
+
+def _whole(ratio: Fraction | None, size: int) -> int:
+    return size if ratio is None else math.floor(ratio * size)
+
+
+def _open_or_never(ratio: Fraction | None) -> int:
+    """Return a cut of 0, or `NEVER` if the capacity is zero."""
+    return NEVER if ratio == 0 else 0
+
+
+def _price_empty_segments(
+    prices: Prices, units: Ints, in_segment: Rows, ratios: PerLimit
+) -> Prices:
+    """Price a segment without calibration items as if all items belonged to it."""
+    for s in np.flatnonzero(in_segment == 0):
+        ratio = ratios.segments[s]
+        if ratio is not None and ratio > 0:
+            surplus = prices.margins(units, np.full(len(units), s)).surplus
+            prices.prices.segments[s] = _cut(surplus, plug_in_k(len(units), ratio))
+    return prices
+
+
+def _cut(values: Ints, k: int) -> int:
+    """Return the (k + 1)-th largest value, but at least 0; units are exact as floats."""
+    cut = cut_after(values.astype(np.float64), k).value
+    return NEVER if cut == np.inf else max(0, int(cut)) if cut > 0 else 0
+
+
+def order_statistic(ratios: PerLimit, error: float | None) -> Callable[[int, Fraction], int]:
+    """Return the rule for how many of n unseen values may lie above a cut that keeps a ratio.
+
+    Without an `error`, each limit is kept on average over calibrations, and several need no
+    correction. Otherwise all are kept at once, except with this probability, which they share.
+    """
+    if error is None:
+        return expected_k
+    several = [*ratios.classes, *ratios.segments, ratios.total]
+    n_limits = sum(ratio is not None and 0 < ratio < 1 for ratio in several)
+    share = error / max(n_limits, 1)
+    return partial(confident_k, error=share)
+
+
+def guaranteed_prices(
+    sample: JointSample,
+    ratios: PerLimit,
+    error: float | None,
+    *,
+    rng: np.random.Generator,
+    names: PerLimit,
+) -> Prices:
+    """Keep all capacities for future items, on average or together up to an `error`.
+
+    One half of the sample sets the prices. The other half is new to these prices. Therefore the
+    leads of its items that would get class j are scores like any others, and a cut at an order
+    statistic keeps the flag rate of the class. Surpluses do the same for segments and the total.
+    Items that do not exceed a cut are left alone.
+    """
+    cuts = _Cuts(order_statistic(ratios, error), [])
+    first, unseen = sample.halves(rng)
+    # A class with too few items for its guarantee must not compete, neither here nor later.
+    classes = [Fraction(0) if cuts.k(len(unseen), r) < 0 else r for r in ratios.classes]
+    prices = plug_in_prices(first, ratios._replace(classes=classes))
+    units = _to_units(unseen.gains, prices.scale, unseen.keys)
+    best, lead, surplus = prices.margins(units, unseen.segments)
+    class_cuts = [
+        cuts.at(np.where(best == j, lead, -1), *limit)
+        for j, limit in enumerate(zip(ratios.classes, names.classes, strict=True))
+    ]
+    segment_cuts = [
+        cuts.at(surplus[unseen.segments == s], *limit)
+        for s, limit in enumerate(zip(ratios.segments, names.segments, strict=True))
+    ]
+    total_cut = cuts.at(surplus, ratios.total, names.total)
+    cuts.warn()
+    return replace(prices, cuts=PerLimit(np.array(class_cuts), np.array(segment_cuts), total_cut))
+
+
+class _Cuts(NamedTuple):
+    """Finds cuts that keep limits, and lists the limits with too few items."""
+
+    rule: Callable[[int, Fraction], int]
+    too_few: list[str]
+
+    def k(self, n: int, ratio: Fraction | None) -> int:
+        """Return how many of `n` values may lie above a cut; negative if there are too few."""
+        return n if ratio is None or ratio >= 1 else self.rule(n, ratio)
+
+    def at(self, values: Ints, ratio: Fraction | None, name: str) -> int:
+        """Return a cut that keeps a limit."""
+        k = self.k(values.size, ratio)
+        if k < 0 and ratio:
+            self.too_few.append(f"{name} (got {values.size} items)")
+        return _cut(values, k)
+
+    def warn(self) -> None:
+        """Warn about the capacities that get no flags."""
+        if self.too_few:
+            warn_user(
+                "Half of the calibration items set the prices, and the other half has too few "
+                f"items to guarantee the capacity of {', '.join(self.too_few)}. Nothing is flagged "
+                "there. Calibrate on more items.",
+                InsufficientCalibrationWarning,
+            )
 
 
 class JointDecisions(NamedTuple):
@@ -84,11 +270,15 @@ class JointRule:
         check_option("guarantee", guarantee, GUARANTEES)
         if not len(sample):
             raise ValueError("Calibration needs at least one item; got none.")
+        ratios = capacities.ratios()
         if guarantee == "plug-in":
-            prices = plug_in_prices(sample, capacities.ratios())
-        else:
-            error = 1 - confidence if guarantee == "confident" else None
-            prices = _guaranteed_prices(sample, capacities, error, random_state)
+            return cls(sample, capacities, plug_in_prices(sample, ratios))
+        error = 1 - confidence if guarantee == "confident" else None
+        if error and any(capacity.kind == "multiple" for capacity in capacities.all):
+            # Half of the error pays for lower bounds of the prevalences.
+            error, ratios = error / 2, capacities.lowest_ratios(error=error / 2)
+        rng = np.random.default_rng(random_state)
+        prices = guaranteed_prices(sample, ratios, error, rng=rng, names=capacities.names)
         return cls(sample, capacities, prices)
 
     def decide(self, items: JointSample) -> tuple[Rows, Floats]:
@@ -99,62 +289,3 @@ class JointRule:
         surplus = self.prices.scale.to_floats(units)
         surplus[units == -NEVER] = -np.inf  # no class may be flagged
         return columns, surplus
-
-    @property
-    def class_prices(self) -> dict[Any, float]:
-        """The price of each rare label."""
-        prices = self.prices.scale.to_floats(self.prices.prices.classes)
-        return dict(zip(self.capacities.classes, prices.tolist(), strict=True))
-
-    @property
-    def segment_prices(self) -> dict[Any, float]:
-        """The price of each segment; None stands for the segments that are not named."""
-        if self.capacities.segments is None:
-            return {}
-        prices = self.prices.scale.to_floats(self.prices.prices.segments)
-        return dict(zip(self.capacities.segment_names, prices.tolist(), strict=True))
-
-    @property
-    def total_price(self) -> float:
-        """The price of the total, on top of that of the label."""
-        return float(self.prices.scale.to_floats(self.prices.prices.total))
-
-    @cached_property
-    def objective(self) -> float:
-        """The mean value of the rule's choices in the sample."""
-        return self.sample.objective(self.prices.choose(self.sample)[0])
-
-    @cached_property
-    def plug_in_objective(self) -> float:
-        """The same without the cost of the guarantee."""
-        prices = plug_in_prices(self.sample, self.capacities.ratios())
-        return self.sample.objective(prices.choose(self.sample)[0])
-
-
-def _guaranteed_prices(
-    sample: JointSample, capacities: JointCapacities, error: float | None, random_state: Any
-) -> Prices:
-    """Return prices that hold on average, or with an `error` all at once."""
-    ratios = capacities.ratios()
-    if error is not None and any(capacity.kind == "multiple" for capacity in capacities.all):
-        if sample.groups is not None:
-            raise ValueError(
-                "guarantee='confident' with groups and a multiple as capacity is not possible: "
-                "items of one group say too little about the prevalences. Use Capacity.fraction, "
-                "or guarantee='expected'."
-            )
-        # Half of the error pays for lower bounds of the prevalences.
-        error, ratios = error / 2, capacities.lowest_ratios(error=error / 2)
-    rule = OrderStatistic.expected()
-    if error is not None:
-        rule = OrderStatistic.confident(ratios, error=error)
-    names = PerLimit(
-        [f"class {label!r}" for label in capacities.classes],
-        [
-            "other segments" if name is None else f"segment {name!r}"
-            for name in capacities.segment_names
-        ],
-        "the total",
-    )
-    rng = np.random.default_rng(random_state)
-    return guaranteed_prices(sample, ratios, rule, rng=rng, names=names)

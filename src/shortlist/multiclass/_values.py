@@ -7,20 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from .._core.arrays import Floats, Rows
 from .._core.ranking import lift
 from .._core.validation import check_number, name_rows
 
 _DOUBLE = np.dtype(np.float64)
-
-
-class Values(NamedTuple):
-    """The gain of each rare class over leaving an item alone, and the value of leaving it alone."""
-
-    gains: Floats
-    left_alone: Floats
 
 
 class Valuation(NamedTuple):
@@ -47,7 +39,14 @@ class Valuation(NamedTuple):
         common_weight = 1 / shares[common].sum() if majority and shares[common].any() else 0.0
         return cls(rare, common, _check_weights(weights, rare_labels) / shares[rare], common_weight)
 
-    def __call__(self, posteriors: Any) -> Values:
+    def sample(
+        self,
+        posteriors: Any,
+        segments: Rows,
+        keys: Floats | None = None,
+        *,
+        keyed_by_ids: bool = False,
+    ) -> JointSample:
         """Value items by their posteriors, after removing noise in the last digits."""
         posteriors = np.asarray(posteriors)
         if posteriors.dtype not in (np.float32, np.float64):
@@ -60,21 +59,8 @@ class Valuation(NamedTuple):
             )
         steady = lift(posteriors).astype(np.float64)
         left_alone = steady[:, self.common].max(axis=1) * self.common_weight
-        return Values(steady[:, self.rare] * self.rare_weights - left_alone[:, None], left_alone)
-
-    def sample(
-        self,
-        posteriors: Floats,
-        segments: Rows,
-        keys: Floats | None,
-        *,
-        keyed_by_ids: bool,
-        groups: Rows | None = None,
-    ) -> JointSample:
-        """Value items, and put them together with their segments and tie keys."""
-        gains, left_alone = self(posteriors)
-        precision = posteriors.dtype
-        return JointSample(gains, left_alone, segments, keys, keyed_by_ids, precision, groups)
+        gains = steady[:, self.rare] * self.rare_weights - left_alone[:, np.newaxis]
+        return JointSample(gains, left_alone, segments, keys, keyed_by_ids, posteriors.dtype)
 
     def classes_of(self, columns: Rows, posteriors: Floats) -> Rows:
         """Return the number of the class that each item gets: rare by its column, or common."""
@@ -98,17 +84,6 @@ def _check_weights(weights: Mapping[Any, Any] | None, rare_labels: list[Any]) ->
     return np.array(list(checked.values()))
 
 
-def check_case_values(case_values: ArrayLike, n: int) -> Floats:
-    """Return the amount at stake for each item."""
-    amounts = np.asarray(case_values, dtype=np.float64)
-    if amounts.shape != (n,) or not np.all((amounts >= 0) & np.isfinite(amounts)):
-        raise ValueError(
-            f"case_values must be one finite number >= 0 for each of the {n} items; got shape "
-            f"{amounts.shape}."
-        )
-    return amounts
-
-
 @dataclass(frozen=True)
 class JointSample:
     """Items to calibrate on, or to decide about.
@@ -127,8 +102,6 @@ class JointSample:
         Whether the keys come from ids, rather than from the items' own values.
     precision : dtype
         The type of the posteriors that the gains come from.
-    groups : ndarray of int, shape (n_items,), or None
-        The number of each item's group, if some belong together.
     """
 
     gains: Floats
@@ -137,7 +110,6 @@ class JointSample:
     keys: Floats | None = None
     keyed_by_ids: bool = False
     precision: np.dtype[Any] = _DOUBLE
-    groups: Rows | None = None
 
     def __len__(self) -> int:
         return len(self.gains)
@@ -150,17 +122,12 @@ class JointSample:
             left_alone=self.left_alone[rows],
             segments=self.segments[rows],
             keys=None if self.keys is None else self.keys[rows],
-            groups=None if self.groups is None else self.groups[rows],
         )
 
     def halves(self, rng: np.random.Generator) -> tuple[JointSample, JointSample]:
-        """Divide the items at random, or whole groups of them."""
-        if self.groups is None:
-            shuffled, half = rng.permutation(len(self)), len(self) // 2
-            return self.take(shuffled[:half]), self.take(shuffled[half:])
-        names = rng.permutation(np.unique(self.groups))
-        is_first = np.isin(self.groups, names[: names.size // 2])
-        return self.take(np.flatnonzero(is_first)), self.take(np.flatnonzero(~is_first))
+        """Divide the items at random."""
+        shuffled, half = rng.permutation(len(self)), len(self) // 2
+        return self.take(shuffled[:half]), self.take(shuffled[half:])
 
     def objective(self, columns: Rows) -> float:
         """Return the mean value of the chosen columns."""
