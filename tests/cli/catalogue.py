@@ -14,7 +14,7 @@ import pandas as pd
 from typer.testing import CliRunner
 
 from shortlist.cli import app
-from shortlist.cli._errors import in_options
+from shortlist.cli._shell import in_options
 from shortlist.tables import ReadOptions
 from shortlist.tables._fit_notes import notes_on
 from shortlist.tables.fit import read_to_fit

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from shortlist import tables
 from shortlist.cli import _demo, app
-from shortlist.cli._errors import INTERRUPTED, SYSTEM_ERROR, USER_ERROR
+from shortlist.cli._shell import INTERRUPTED, SYSTEM_ERROR, USER_ERROR
 from shortlist.tables import flag as flagging
 
 COMMAND = [sys.executable, "-B", "-m", "shortlist"]

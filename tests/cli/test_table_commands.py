@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from shortlist.cli import app
-from shortlist.cli._errors import in_options
+from shortlist.cli._shell import in_options
 from shortlist.tables.estimators import LEARNERS
 
 FIT = ("--target", "fraud", "--id", "case", "--learner", "logistic", "--folds", "1")
@@ -184,38 +184,6 @@ def test_too_few_rows_for_the_guarantee_is_a_warning_in_one_line(tmp_path, cases
     assert re.search(r"needs more .* than 1500 in 10 folds.* drawn by lot", warning)
 
 
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        ("shortlist ex", "export"),
-        ("shortlist fit t.csv --learner aw", "aware-linear"),
-        ("shortlist fit t.csv --guarantee n", "next-batch"),
-    ],
-)
-def test_shells_complete_commands_and_values(words, expected):
-    """As bash asks for it."""
-    answer = CliRunner().invoke(
-        app,
-        [],
-        prog_name="shortlist",
-        env={
-            "_SHORTLIST_COMPLETE": "complete_bash",
-            "COMP_WORDS": words,
-            "COMP_CWORD": str(len(words.split()) - 1),
-        },
-    )
-    assert expected in answer.stdout.split()
-
-
-def test_shells_complete_columns(model_file, new_cases):
-    """Of the table that was typed."""
-    for option, begun, expected in (("--keep", "am", "amount"), ("--segment", "co", "country")):
-        words = f"shortlist select {model_file} {new_cases} {option} {begun}"
-        env = {"_SHORTLIST_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": "5"}
-        answer = CliRunner().invoke(app, [], prog_name="shortlist", env=env)
-        assert answer.stdout.split() == [expected]
-
-
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_help_names_every_learner(learner):
     """Those that know the capacity by the beginning of their names."""
@@ -240,7 +208,7 @@ def test_switches_stand_without_a_type():
         assert "<bool>" not in run(command, "--help").stdout
 
 
-def test_how_to_read_has_examples_and_completes_its_names():
+def test_how_to_read_has_examples():
     """In the same words in every command."""
     import typer
 
@@ -249,4 +217,3 @@ def test_how_to_read_has_examples_and_completes_its_names():
         (read,) = (option for option in commands[name].params if option.name == "read")
         for option in ("sep", "encoding", "decimal", "na", "date_format", "sheet"):
             assert f"--read {option}=" in read.help
-        assert [item.value for item in read.shell_complete(None, "s")] == ["sep=", "sheet="]

@@ -8,7 +8,7 @@ import typer
 from typer.testing import CliRunner
 
 from shortlist.cli import app
-from shortlist.cli._errors import OPTIONS, in_options
+from shortlist.cli._shell import OPTIONS, in_options
 
 COMMANDS = typer.main.get_command(app).commands
 NEW = {

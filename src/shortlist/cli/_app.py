@@ -11,7 +11,6 @@ from typer.core import TyperCommand, TyperGroup
 from .. import __version__
 from ._check import check
 from ._demo import demo
-from ._errors import USER_ERROR
 from ._evaluate import evaluate
 from ._export import export
 from ._fit import fit
@@ -22,6 +21,7 @@ from ._recalibrate import recalibrate
 from ._report import report
 from ._select import select
 from ._serve import audit, keys, serve
+from ._shell import USER_ERROR, answering
 from ._stream import stream
 
 __all__ = ["app"]
@@ -114,10 +114,10 @@ app = typer.Typer(
     name="shortlist", cls=_Program, help=_HELP, no_args_is_help=True, add_completion=True
 )
 for _command in _COMMANDS:
-    app.command(cls=_Serve if _command is serve else _Command)(_command)
+    app.command(cls=_Serve if _command is serve else _Command)(answering(_command))
 _behind_serve = typer.Typer()
-_behind_serve.command(cls=_Command)(keys)
-_behind_serve.command(cls=_Command)(audit)
+_behind_serve.command(cls=_Command)(answering(keys))
+_behind_serve.command(cls=_Command)(answering(audit))
 _Serve.commands = typer.main.get_command(_behind_serve).commands  # type: ignore[attr-defined]
 
 

@@ -6,16 +6,19 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from ._errors import DRIFT, answering
-from ._options import AsJson, Data, Model, Read, read_options
-from ._output import open_model, percent, print_json, print_texts, progress, tell
+from . import _options as options
+from . import _shell as shell
 
 if TYPE_CHECKING:
     from ..tables.check import TableCheck
 
 
-@answering
-def check(model: Model, data: Data, read: Read = None, as_json: AsJson = False) -> None:
+def check(
+    model: options.Model,
+    data: options.Data,
+    read: options.Read = None,
+    as_json: options.AsJson = False,
+) -> None:
     """Show what has changed since calibration, column by column.
 
     No labels are needed. The exit code is 0 if no drift was detected, and 5 if the scores or a
@@ -25,25 +28,25 @@ def check(model: Model, data: Data, read: Read = None, as_json: AsJson = False) 
     """
     from ..tables import check_table
 
-    with progress("Reading and scoring"):
-        result = check_table(open_model(model), data, reading=read_options(read))
+    with shell.progress("Reading and scoring"):
+        result = check_table(shell.open_model(model), data, reading=options.read_options(read))
     if as_json:
-        print_json(result)
+        shell.print_json(result)
     else:
-        tell((), result.findings)
+        shell.tell((), result.findings)
         _print(result)
     if result.has_drifted:
-        raise typer.Exit(DRIFT)
+        raise typer.Exit(shell.DRIFT)
 
 
 def _print(result: TableCheck) -> None:
+    share = result.n_flagged / result.n_items
     typer.echo(
         f"{result.n_flagged:,} of {result.n_items:,} cases would be flagged "
-        f"({percent(result.n_flagged / result.n_items)}); the capacity allows {result.room:,}. "
-        f"{result.verdict}"
+        f"({shell.percent(share)}); the capacity allows {result.room:,}. {result.verdict}"
     )
     shifts = [{**result.score, "name": "(score)", "in_words": ""}, *result.columns]
-    print_texts(
+    shell.print_texts(
         ("Column", "Shift", "Index", "Largest change"),
         [
             (

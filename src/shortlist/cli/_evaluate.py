@@ -8,22 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ._errors import FALLEN, answering, say
-from ._options import AsJson, Column, File, Model, Number, Read, Text, read_options
-from ._output import (
-    RULES,
-    Cells,
-    interval,
-    open_model,
-    percent,
-    print_budgets,
-    print_json,
-    print_money,
-    print_table,
-    print_texts,
-    progress,
-    tell,
-)
+from . import _options as options
+from . import _shell as shell
 
 if TYPE_CHECKING:
     from ..feedback import MissedEstimate
@@ -37,25 +23,24 @@ _MOST_LINES = 12
 _A_FEW = 0.01
 
 
-@answering
 def evaluate(
-    model: Model,
+    model: options.Model,
     data: Annotated[Path | None, typer.Argument(metavar="[DATA]")] = None,
-    target: Column = None,
+    target: options.Column = None,
     capacities: bool = False,
     load: Annotated[int, typer.Option(min=1)] = 1,
-    reviews: File = None,
-    period: Text = None,
-    confidence: Number = None,
-    challenger: File = None,
-    id: Column = None,
-    value: Column = None,
-    effort: Column = None,
-    budget: Number = None,
+    reviews: options.File = None,
+    period: options.Text = None,
+    confidence: options.Number = None,
+    challenger: options.File = None,
+    id: options.Column = None,
+    value: options.Column = None,
+    effort: options.Column = None,
+    budget: options.Number = None,
     unit: str = "units",
-    worth: Number = None,
-    read: Read = None,
-    as_json: AsJson = False,
+    worth: options.Number = None,
+    read: options.Read = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Measure detection, flag rate and precision on labelled cases.
 
@@ -93,19 +78,19 @@ def evaluate(
             raise typer.BadParameter(f"--{option} belongs to --reviews, which was not given")
     from ..tables import WorkColumns, evaluate_table
 
-    loaded, reading = open_model(model), read_options(read)
+    loaded, reading = shell.open_model(model), options.read_options(read)
     if reviews is not None:
         _evaluate_reviews(loaded, reviews, target, reading, as_json=as_json, **for_reviews)
         return
     assert data is not None
     work = WorkColumns(value, effort, budget, worth, unit)
-    options: dict[str, Any] = {"target": target, "load": load, "reading": reading, "work": work}
-    with progress("reading") as show:
-        result = evaluate_table(loaded, data, on_progress=show, **options)
+    settings: dict[str, Any] = {"target": target, "load": load, "reading": reading, "work": work}
+    with shell.progress("reading") as show:
+        result = evaluate_table(loaded, data, on_progress=show, **settings)
     _warn_of_seen(result.seen)
-    tell((), result.findings)
+    shell.tell((), result.findings)
     if as_json:
-        print_json(result)
+        shell.print_json(result)
     elif capacities:
         _print_capacities(result)
     else:
@@ -121,7 +106,7 @@ def _evaluate_reviews(
     as_json: bool,
     challenger: Any,
     confidence: Any,
-    **options: Any,
+    **settings: Any,
 ) -> None:
     from ..tables.reviews import missed_in_table
 
@@ -130,38 +115,38 @@ def _evaluate_reviews(
         reviews,
         outcome=target,
         confidence=0.95 if confidence is None else confidence,
-        challenger=None if challenger is None else open_model(challenger),
+        challenger=None if challenger is None else shell.open_model(challenger),
         reading=reading,
-        **options,
+        **settings,
     )
     if as_json:
-        print_json(result)
+        shell.print_json(result)
     else:
         _print_missed(result)
     if result.has_fallen:
-        raise typer.Exit(FALLEN)
+        raise typer.Exit(shell.FALLEN)
 
 
 def _warn_of_seen(seen: SeenRows | None) -> None:
     """Say on standard error that a model has seen rows before."""
     if seen is not None and seen.in_words is not None and seen.n_seen > _A_FEW * seen.n_items:
-        say("Warning" if seen.is_surprising else "Note", seen.in_words)
+        shell.say("Warning" if seen.is_surprising else "Note", seen.in_words)
 
 
 # --- what is found ---
 
 
 def _print_evaluation(result: Evaluation) -> None:
-    flag_rate = f"{percent(result.flag_rate)} ({interval(result.flag_rate_interval)})"
-    print_table(
-        RULES | {"Its interval": ("precision_interval", interval)},
+    flag_rate = f"{shell.percent(result.flag_rate)} ({shell.interval(result.flag_rate_interval)})"
+    shell.print_table(
+        shell.RULES | {"Its interval": ("precision_interval", shell.interval)},
         result.rules,
         title=f"{result.n_items:,} cases, {result.n_rare} of them rare, room for {_room(result)}; "
         f"flagged {flag_rate}",
         caption=f"{_validity(result)} Detection (M) counts only cases that can be followed up. The "
         "intervals are for as large a share of new cases.",
     )
-    print_money(result.money)
+    shell.print_money(result.money)
     _print_curve(result.curve[:: max(1, len(result.curve) // _MOST_LINES)])
 
 
@@ -175,23 +160,23 @@ def _validity(result: Evaluation) -> str:
 
 def _room(result: Evaluation) -> str:
     if result.money is None or result.money.unit == "cases":
-        return percent(result.capacity_fraction)
+        return shell.percent(result.capacity_fraction)
     return f"{result.money.allowed:,.6g} {result.money.unit}"
 
 
-_CURVE: Cells = {
+_CURVE: shell.Cells = {
     "Flags": ("flagged", ","),
-    "Share": ("fraction", percent),
+    "Share": ("fraction", shell.percent),
     "Found": ("found", ","),
-    "Detection": ("detection", percent),
-    "95 % interval": ("detection_interval", interval),
-    "Precision": ("precision", percent),
+    "Detection": ("detection", shell.percent),
+    "95 % interval": ("detection_interval", shell.interval),
+    "Precision": ("precision", shell.percent),
     "One more": ("marginal", ".3f"),
 }
 
 
 def _print_curve(points: Any) -> None:
-    print_table(
+    shell.print_table(
         _CURVE,
         points,
         title="What the highest scores find",
@@ -206,11 +191,11 @@ def _print_curve(points: Any) -> None:
 
 def _print_capacities(result: Evaluation) -> None:
     of_work = result.money is not None and result.money.unit != "cases"
-    share = percent(result.capacity_fraction)
+    share = shell.percent(result.capacity_fraction)
     capacity = f"budget pays for about {share} of them" if of_work else f"capacity is {share}"
     typer.echo(f"{result.n_items:,} cases; the model's {capacity}.")
     _print_curve(result.capacities)
-    print_budgets(result.money)
+    shell.print_budgets(result.money)
     reviewer = result.next_reviewer
     if reviewer.load > 1 or not of_work:
         cases = "1 case" if reviewer.load == 1 else f"{reviewer.load} cases"
@@ -226,7 +211,7 @@ def _print_capacities(result: Evaluation) -> None:
 def _print_missed(result: MissedResult) -> None:
     estimate = result.estimate
     rows = [*estimate.by_period.items(), ("all", estimate)]
-    print_texts(
+    shell.print_texts(
         _MISSED,
         [_missed(str(period), each) for period, each in rows],
         title=None if estimate.is_enough else "Not enough probes yet",
@@ -249,8 +234,8 @@ def _missed(period: str, estimate: MissedEstimate) -> list[str]:
         f"{estimate.found:,}",
         _count(estimate.missed),
         f"{_count(estimate.missed_low)} to {_count(estimate.missed_high)}",
-        percent(estimate.detection),
-        f"{percent(estimate.detection_low)} to {percent(estimate.detection_high)}",
+        shell.percent(estimate.detection),
+        f"{shell.percent(estimate.detection_low)} to {shell.percent(estimate.detection_high)}",
     ]
 
 

@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING
 import typer
 
 from .._core.files import check_writable
-from ._errors import answering
 from ._options import AsJson, File, Model, NewFile, Read, read_options
-from ._output import open_model, print_json
+from ._shell import open_model, print_json
 
 if TYPE_CHECKING:
     from ..models.onnx_export import OnnxComparison, OnnxExport
 
 
-@answering
 def export(
     model: Model, out: NewFile, check: File = None, read: Read = None, as_json: AsJson = False
 ) -> None:

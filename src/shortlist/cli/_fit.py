@@ -8,68 +8,45 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .._core.files import check_writable
-from ._errors import answering
-from ._options import (
-    AsJson,
-    Column,
-    Columns,
-    Count,
-    Data,
-    File,
-    Guarantee,
-    Many,
-    NewFile,
-    Number,
-    Read,
-    Text,
-    capacity_from,
-    columns_of_data,
-    one_of,
-    read_options,
-)
-from ._output import RULES, announce_compiling, print_json, print_money, print_table, progress, tell
+from . import _options as options
+from . import _shell as shell
 
 if TYPE_CHECKING:
     from ..tables.fit import FitResult
 
 
-@answering
 def fit(
-    data: Data,
-    target: Annotated[str, typer.Option(metavar="COLUMN", autocompletion=columns_of_data)],
-    out: NewFile,
-    rare: Text = None,
-    value: Column = None,
-    effort: Column = None,
-    budget: Number = None,
+    data: options.Data,
+    target: Annotated[str, typer.Option(metavar="COLUMN")],
+    out: options.NewFile,
+    rare: options.Text = None,
+    value: options.Column = None,
+    effort: options.Column = None,
+    budget: options.Number = None,
     unit: str = "units",
-    worth: Number = None,
-    max_effort: Number = None,
-    capacity: Count = None,
-    per: Many = None,
-    fraction: Number = None,
-    multiple: Number = None,
-    learner: Annotated[
-        str, typer.Option(autocompletion=one_of("tables.estimators", "LEARNERS"))
-    ] = "auto",
-    guarantee: Guarantee = None,
-    confidence: Number = None,
-    n_batches: Many = None,
-    model: File = None,
+    worth: options.Number = None,
+    max_effort: options.Number = None,
+    capacity: options.Count = None,
+    per: options.Many = None,
+    fraction: options.Number = None,
+    multiple: options.Number = None,
+    learner: str = "auto",
+    guarantee: options.Guarantee = None,
+    confidence: options.Number = None,
+    n_batches: options.Many = None,
+    model: options.File = None,
     trust_model: bool = False,
-    id: Column = None,
-    size: Annotated[
-        str, typer.Option(autocompletion=one_of("learners.members", "SIZES"))
-    ] = "default",
+    id: options.Column = None,
+    size: str = "default",
     folds: Annotated[int, typer.Option(min=1)] = 10,
-    test_share: Number = None,
-    time: Column = None,
-    group: Column = None,
+    test_share: options.Number = None,
+    time: options.Column = None,
+    group: options.Column = None,
     seed: Annotated[int, typer.Option(min=0)] = 0,
     jobs: Annotated[int | None, typer.Option(metavar="N")] = None,
-    drop: Columns = None,
-    read: Read = None,
-    as_json: AsJson = False,
+    drop: options.Columns = None,
+    read: options.Read = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Fit a model to a labelled table, for a capacity.
 
@@ -123,7 +100,7 @@ def fit(
     jobs
         Threads that grow trees, such as --jobs 4; -1 takes all cores.
     """
-    limit = capacity_from(capacity, per, fraction, multiple, budget)
+    limit = options.capacity_from(capacity, per, fraction, multiple, budget)
     if limit is None:
         raise typer.BadParameter(
             "give the capacity: --capacity 600 --per 10000, --fraction 0.06, or --multiple 3"
@@ -132,8 +109,8 @@ def fit(
     own = _own_model(model, learner, trust=trust_model)
     from ..tables import WorkColumns, fit_table, save_model
 
-    announce_compiling()
-    with progress("reading") as show:
+    shell.announce_compiling()
+    with shell.progress("reading") as show:
         result = fit_table(
             data,
             own=own,
@@ -152,14 +129,14 @@ def fit(
             n_batches=1 if n_batches is None else n_batches,
             random_state=seed,
             n_jobs=jobs,
-            reading=read_options(read, drop, but=()),
+            reading=options.read_options(read, drop, but=()),
             work=WorkColumns(value, effort, None, worth, unit, max_effort),
             on_progress=show,
         )
     save_model(result.model, out)
-    tell(result.card.notes)
+    shell.tell(result.card.notes)
     if as_json:
-        print_json({"model": str(out), **_numbers(result, out)})
+        shell.print_json({"model": str(out), **_numbers(result, out)})
     else:
         _print(result, out)
 
@@ -206,15 +183,15 @@ _MEASURED_ON = {
 
 def _print(result: FitResult, out: Path) -> None:
     card, schema = result.card, result.model.schema
-    print_table(
-        RULES,
+    shell.print_table(
+        shell.RULES,
         card.rules,
         title=f"{card.n_test:,} rows, {card.n_test_rare} of them {schema.target} = "
         f"{schema.rare_label}",
         caption=f"Measured on {_MEASURED_ON[card.measured_on]}. Detection (M) counts only cases "
         "that can be followed up.",
     )
-    print_money(result.money)
+    shell.print_money(result.money)
     kinds = ", ".join(f"{feature.name} ({feature.kind})" for feature in schema.features)
     typer.echo(f"Learned from: {kinds}")
     typer.echo(f"Model ({result.model.learner}): {out}")

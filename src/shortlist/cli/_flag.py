@@ -12,21 +12,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import typer
 
 from .._core.files import check_writable, write_whole
-from ._errors import answering
-from ._options import (
-    AsJson,
-    Column,
-    Columns,
-    Count,
-    Data,
-    File,
-    Model,
-    Number,
-    Out,
-    Read,
-    read_options,
-)
-from ._output import open_model, percent, print_json, progress, tell
+from . import _options as options
+from . import _shell as shell
 
 if TYPE_CHECKING:
     from ..tables.flag import FlagSummary, SpentWork
@@ -34,23 +21,22 @@ if TYPE_CHECKING:
 _IN_MEMORY = 1 << 24
 
 
-@answering
 def flag(
-    model: Model,
-    data: Data,
-    out: Out = None,
-    keep: Columns = None,
+    model: options.Model,
+    data: options.Data,
+    out: options.Out = None,
+    keep: options.Columns = None,
     reasons: bool = False,
-    exclude: File = None,
-    at_most: Count = None,
-    id: Column = None,
-    value: Column = None,
-    effort: Column = None,
-    budget: Number = None,
+    exclude: options.File = None,
+    at_most: options.Count = None,
+    id: options.Column = None,
+    value: options.Column = None,
+    effort: options.Column = None,
+    budget: options.Number = None,
     unit: str = "units",
-    worth: Number = None,
-    read: Read = None,
-    as_json: AsJson = False,
+    worth: options.Number = None,
+    read: options.Read = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Decide for every case on its own, in files of any size.
 
@@ -78,8 +64,8 @@ def flag(
     if out is not None:  # before any work
         check_writable(out, keep=(model, data, exclude))
         format = output_format(out)
-    loaded = open_model(model)
-    with progress("reading") as show, _opened(out, whole=at_most is not None) as file:
+    loaded = shell.open_model(model)
+    with shell.progress("reading") as show, _opened(out, whole=at_most is not None) as file:
         summary = flag_rows(
             loaded,
             data,
@@ -90,11 +76,11 @@ def flag(
             reasons=reasons,
             exclude=exclude,
             at_most=at_most,
-            reading=read_options(read),
+            reading=options.read_options(read),
             work=WorkColumns(value, effort, budget, worth, unit),
             on_progress=show,
         )
-    tell(summary.notes, summary.findings)
+    shell.tell(summary.notes, summary.findings)
     _print(summary, out, as_json)
 
 
@@ -118,13 +104,15 @@ def _opened(out: Path | None, *, whole: bool) -> Iterator[BinaryIO]:
 
 def _print(summary: FlagSummary, out: Path | None, as_json: bool) -> None:
     if as_json and out is not None:
-        print_json({**vars(summary), "flagged_fraction": summary.flagged_fraction, "out": str(out)})
+        shell.print_json(
+            {**vars(summary), "flagged_fraction": summary.flagged_fraction, "out": str(out)}
+        )
         return
     of_work = summary.work is not None and summary.work.effort is not None
-    capacity = "" if of_work else f"capacity is {percent(summary.capacity_fraction)}, the "
+    capacity = "" if of_work else f"capacity is {shell.percent(summary.capacity_fraction)}, the "
     typer.echo(
         f"{summary.n_flagged:,} of {summary.n_items:,} flagged "
-        f"({percent(summary.flagged_fraction)}). The {capacity}guarantee "
+        f"({shell.percent(summary.flagged_fraction)}). The {capacity}guarantee "
         f"{'is ' if of_work else ''}{summary.guarantee!r}.",
         err=True,
     )

@@ -6,7 +6,6 @@ the command, below `Options`, or here.
 
 from __future__ import annotations
 
-import os
 import re
 import tomllib
 from collections.abc import Collection
@@ -77,37 +76,6 @@ def _taking(metavar: str, *names: str, **settings: Any) -> Any:
     return typer.Option(*names, metavar=metavar, show_default=False, **settings)
 
 
-def columns_of_data(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Return the columns of the table that was typed, for completion by the shell."""
-    from ..tables.read import open_table
-
-    # Bash and other shells hand the words over in variables of their own.
-    typed = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS") or ""
-    for word in typed.split()[2:]:
-        try:
-            with open_table(Path(word)) as source:
-                return [name for name in source.columns if name.startswith(incomplete)]
-        except Exception:  # not a table: a shell that completes shows no errors
-            continue
-    return []
-
-
-def one_of(module: str, name: str) -> Any:
-    """Return a completion by the names in a constant of the package."""
-
-    def complete(incomplete: str) -> list[str]:
-        from importlib import import_module
-
-        known = getattr(import_module(f"shortlist.{module}"), name)
-        return [each for each in known if each.startswith(incomplete)]
-
-    return complete
-
-
-def _readable(incomplete: str) -> list[str]:
-    return [f"{name}=" for name in _fields() if name.startswith(incomplete)]
-
-
 Model = Annotated[Path, typer.Argument(metavar="MODEL")]
 Data = Annotated[Path, typer.Argument(metavar="DATA")]
 NewFile = Annotated[Path, _taking("FILE", "--out", "-o")]
@@ -115,16 +83,14 @@ Out = Annotated[Path | None, _taking("FILE", "--out", "-o")]
 AsJson = Annotated[bool, typer.Option("--json")]
 File = Annotated[Path | None, _taking("FILE")]
 Text = Annotated[str | None, _taking("TEXT")]
-Column = Annotated[str | None, _taking("COLUMN", autocompletion=columns_of_data)]
-Columns = Annotated[list[str] | None, _taking("COLUMNS", autocompletion=columns_of_data)]
+Column = Annotated[str | None, _taking("COLUMN")]
+Columns = Annotated[list[str] | None, _taking("COLUMNS")]
 Count = Annotated[int | None, _taking("N", min=0)]
 Many = Annotated[int | None, _taking("N", min=1)]
 Number = Annotated[float | None, _taking("NUMBER")]
 Probe = Annotated[float, typer.Option(metavar="SHARE", min=0, max=1)]
-Guarantee = Annotated[
-    str | None, _taking("NAME", autocompletion=one_of("thresholds", "GUARANTEES"))
-]
-Read = Annotated[list[str] | None, _taking("NAME=VALUE", autocompletion=_readable)]
+Guarantee = Annotated[str | None, _taking("NAME")]
+Read = Annotated[list[str] | None, _taking("NAME=VALUE")]
 
 
 # --- what options mean together ---

@@ -9,43 +9,28 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from .._core.files import check_writable
-from ._errors import answering
-from ._options import (
-    AsJson,
-    Column,
-    Count,
-    Data,
-    Guarantee,
-    Many,
-    Model,
-    NewFile,
-    Number,
-    Read,
-    capacity_from,
-    read_options,
-)
-from ._output import open_model, percent, print_json, progress, tell
+from . import _options as options
+from . import _shell as shell
 
 if TYPE_CHECKING:
     from ..tables.recalibrate import Recalibration
 
 
-@answering
 def recalibrate(
-    model: Model,
-    data: Data,
-    out: NewFile,
-    capacity: Count = None,
-    per: Many = None,
-    fraction: Number = None,
-    multiple: Number = None,
-    budget: Number = None,
-    guarantee: Guarantee = None,
-    confidence: Number = None,
-    n_batches: Many = None,
-    target: Column = None,
-    read: Read = None,
-    as_json: AsJson = False,
+    model: options.Model,
+    data: options.Data,
+    out: options.NewFile,
+    capacity: options.Count = None,
+    per: options.Many = None,
+    fraction: options.Number = None,
+    multiple: options.Number = None,
+    budget: options.Number = None,
+    guarantee: options.Guarantee = None,
+    confidence: options.Number = None,
+    n_batches: options.Many = None,
+    target: options.Column = None,
+    read: options.Read = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Set a new threshold from recent cases: no labels, no new fit.
 
@@ -63,13 +48,13 @@ def recalibrate(
         The column with labels, if there are any, such as --target fraud; --multiple then refers
         to their share.
     """
-    limit = capacity_from(capacity, per, fraction, multiple, budget)
+    limit = options.capacity_from(capacity, per, fraction, multiple, budget)
     check_writable(out, keep=(model, data))  # before any work
     from ..tables import WorkColumns, recalibrate_table, save_model
 
-    loaded = open_model(model)
+    loaded = shell.open_model(model)
     loaded.check_weighs(WorkColumns(budget=budget))
-    with progress("reading") as show:
+    with shell.progress("reading") as show:
         result = recalibrate_table(
             loaded,
             data,
@@ -78,13 +63,13 @@ def recalibrate(
             confidence=confidence,
             n_batches=n_batches,
             target=target,
-            reading=read_options(read),
+            reading=options.read_options(read),
             on_progress=show,
         )
     save_model(result.model, out)
-    tell(result.notes, result.findings)
+    shell.tell(result.notes, result.findings)
     if as_json:
-        print_json({"model": str(out), **_numbers(result)})
+        shell.print_json({"model": str(out), **_numbers(result)})
     else:
         _print(result, out)
 
@@ -108,12 +93,13 @@ def _numbers(result: Recalibration) -> dict[str, Any]:
 
 def _print(result: Recalibration, out: Path) -> None:
     classifier = result.model.classifier
+    before, now = (n / result.n_rows for n in (result.flagged_before, result.flagged_now))
     typer.echo(
         f"The threshold rests on {result.n_rows:,} cases. The old one flags "
-        f"{result.flagged_before:,} of them ({percent(result.flagged_before / result.n_rows)}), "
-        f"the new one {result.flagged_now:,} ({percent(result.flagged_now / result.n_rows)})."
+        f"{result.flagged_before:,} of them ({shell.percent(before)}), the new one "
+        f"{result.flagged_now:,} ({shell.percent(now)})."
     )
-    capacity, share = classifier.capacity, percent(classifier.capacity_fraction_)
+    capacity, share = classifier.capacity, shell.percent(classifier.capacity_fraction_)
     if capacity.kind == "effort":
         share = f"work of {capacity.value:g} for every {capacity.per:,} cases"
     typer.echo(f"The capacity is {share}, the guarantee {classifier.guarantee!r}.")

@@ -8,30 +8,28 @@ from typing import Any
 import typer
 
 from .._core.files import check_writable, write_whole
-from ._errors import answering
-from ._options import AsJson, Column, Data, File, Model, NewFile, Number, Read, Text, read_options
-from ._output import open_model, percent, print_json, progress
+from . import _options as options
+from . import _shell as shell
 
 
-@answering
 def report(
-    model: Model,
-    data: Data,
-    out: NewFile,
-    target: Column = None,
+    model: options.Model,
+    data: options.Data,
+    out: options.NewFile,
+    target: options.Column = None,
     no_labels: bool = False,
-    segment: Column = None,
-    time: Column = None,
-    title: Text = None,
-    reviews: File = None,
-    period: Text = None,
-    value: Column = None,
-    effort: Column = None,
-    budget: Number = None,
+    segment: options.Column = None,
+    time: options.Column = None,
+    title: options.Text = None,
+    reviews: options.File = None,
+    period: options.Text = None,
+    value: options.Column = None,
+    effort: options.Column = None,
+    budget: options.Number = None,
     unit: str = "units",
-    worth: Number = None,
-    read: Read = None,
-    as_json: AsJson = False,
+    worth: options.Number = None,
+    read: options.Read = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Make a report about a model and its results: one page.
 
@@ -64,12 +62,12 @@ def report(
     from ..report import make_report, render_report
     from ..tables import WorkColumns
 
-    with progress("Scoring and comparing"):
+    with shell.progress("Scoring and comparing"):
         summary = make_report(
-            open_model(model),
+            shell.open_model(model),
             data,
             target=target,
-            reading=read_options(read),
+            reading=options.read_options(read),
             labels=not no_labels,
             segment=segment,
             time=time,
@@ -83,7 +81,7 @@ def report(
     with write_whole(out) as file:
         file.write(page.encode("utf-8"))
     if as_json:
-        print_json({"out": str(out), **summary})
+        shell.print_json({"out": str(out), **summary})
     else:
         _print(summary, out)
 
@@ -105,4 +103,4 @@ def _found(summary: dict[str, Any]) -> str:
         return "There are no labels: what the flags find is not known yet."
     own, n_rare = summary["comparison"]["rules"][0], summary["data"]["n_rare"]
     among = f"{own['found']:,} of {n_rare:,} rare cases are among them"
-    return f"{among}; within the capacity, {percent(own['detection'])} are found (M)."
+    return f"{among}; within the capacity, {shell.percent(own['detection'])} are found (M)."

@@ -8,44 +8,30 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .._core.files import check_writable, write_whole
-from ._errors import answering
-from ._options import (
-    AsJson,
-    Column,
-    Columns,
-    Data,
-    File,
-    Model,
-    Number,
-    Out,
-    Probe,
-    Read,
-    read_options,
-)
-from ._output import open_model, percent, print_json, print_texts, progress, tell
+from . import _options as options
+from . import _shell as shell
 
 if TYPE_CHECKING:
     from ..tables.lists import SelectedRow, Selection
 
 
-@answering
 def select(
-    model: Model,
-    data: Data,
+    model: options.Model,
+    data: options.Data,
     count: Annotated[list[str] | None, typer.Option(metavar="N")] = None,
-    segment: Column = None,
-    value: Column = None,
-    effort: Column = None,
-    budget: Number = None,
+    segment: options.Column = None,
+    value: options.Column = None,
+    effort: options.Column = None,
+    budget: options.Number = None,
     unit: str = "units",
-    worth: Number = None,
-    out: Out = None,
-    keep: Columns = None,
-    exclude: File = None,
-    id: Column = None,
-    probe: Probe = 0,
-    read: Read = None,
-    as_json: AsJson = False,
+    worth: options.Number = None,
+    out: options.Out = None,
+    keep: options.Columns = None,
+    exclude: options.File = None,
+    id: options.Column = None,
+    probe: options.Probe = 0,
+    read: options.Read = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """List exactly so many suspicious cases, with reasons.
 
@@ -81,9 +67,9 @@ def select(
         check_writable(out, keep=(model, data, exclude))
         output_format(out)
 
-    with progress("reading") as show:
+    with shell.progress("reading") as show:
         selected = select_rows(
-            open_model(model),
+            shell.open_model(model),
             data,
             count=counts,
             segment=segment,
@@ -91,16 +77,16 @@ def select(
             id=id,
             exclude=exclude,
             probe=probe,
-            reading=read_options(read),
+            reading=options.read_options(read),
             work=WorkColumns(value, effort, budget, worth, unit),
             on_progress=show,
         )
     notes = [*selected.notes]
     if out is not None:
         notes += _write(selected, out)
-    tell(notes, selected.findings)
+    shell.tell(notes, selected.findings)
     if as_json:
-        print_json(_numbers(selected, out, notes))
+        shell.print_json(_numbers(selected, out, notes))
     elif out is None:
         _print(selected)
     else:
@@ -149,7 +135,7 @@ def _numbers(selected: Selection, out: Path | None, notes: list[str]) -> dict[st
 
 def _print(selected: Selection) -> None:
     probes = ("Selected by",) if selected.has_probes else ()
-    print_texts(
+    shell.print_texts(
         ("Rank", "Case", "Score", "Probability", *probes, *selected.kept_types, "Raised by"),
         [_texts(row, *((row.selected_by,) if probes else ())) for row in selected],
         n_left=0,
@@ -163,7 +149,7 @@ def _texts(row: SelectedRow, *selected_by: str) -> list[str]:
         str(row.rank),
         f"row {row.row}" if row.id is None else row.id,
         f"{row.score:.4g}",
-        percent(row.probability),
+        shell.percent(row.probability),
         *selected_by,
         *("" if value is None else str(value) for value in row.kept.values()),
         "; ".join(reason.in_words for reason in row.reasons),

@@ -12,7 +12,6 @@ from typing import Annotated, Any
 
 import typer
 
-from ._errors import USER_ERROR, answering
 from ._options import (
     PROBE_KEY,
     AsJson,
@@ -23,14 +22,13 @@ from ._options import (
     Text,
     period_from,
 )
-from ._output import announce_compiling, print_json
+from ._shell import USER_ERROR, announce_compiling, print_json
 
 Database = Annotated[str, typer.Option(envvar="SHORTLIST_DATABASE", metavar="FILE")]
 Texts = Annotated[list[str] | None, typer.Option(metavar="TEXT", show_default=False)]
 _FILE = "shortlist-data/shortlist.db"
 
 
-@answering
 def serve(
     model: Annotated[Path | None, typer.Argument(metavar="[MODEL]")] = None,
     count: Count = None,
@@ -151,7 +149,6 @@ def _say(host: str, port: int) -> None:
     typer.echo(f"Serving on http://{shown}:{port} (process {os.getpid()}). Ctrl-C stops.", err=True)
 
 
-@answering
 def keys(
     make: Text = None,
     queue: Texts = None,
@@ -207,7 +204,6 @@ def keys(
                 typer.echo(f"{row['id']}  {row['role']:7} {state:8} {made}  {where}  {words}")
 
 
-@answering
 def audit(
     database: Annotated[str, typer.Argument(metavar="DATABASE")],
     as_json: AsJson = False,

@@ -15,23 +15,8 @@ import typer
 
 from .._core.files import check_distinct
 from ..capacity import Capacity
-from ._errors import INTERRUPTED, answering
-from ._options import (
-    NOT_IN_LINES,
-    PROBE_KEY,
-    AsJson,
-    Count,
-    Many,
-    Model,
-    Number,
-    Probe,
-    Read,
-    Text,
-    capacity_from,
-    period_from,
-    read_options,
-)
-from ._output import open_model, print_json, tell
+from . import _options as options
+from . import _shell as shell
 
 if TYPE_CHECKING:
     from ..service.durable import DurableController
@@ -40,29 +25,28 @@ if TYPE_CHECKING:
     from ..tables.monitor import Finding
 
 
-@answering
 def stream(
-    model: Model,
+    model: options.Model,
     state: Annotated[Path, typer.Option(metavar="FILE")],
     controller: str = "auto",
-    count: Count = None,
-    period: Text = None,
-    capacity: Count = None,
-    per: Many = None,
-    fraction: Number = None,
-    expect: Many = None,
-    probe: Probe = 0,
-    id: Text = None,
+    count: options.Count = None,
+    period: options.Text = None,
+    capacity: options.Count = None,
+    per: options.Many = None,
+    fraction: options.Number = None,
+    expect: options.Many = None,
+    probe: options.Probe = 0,
+    id: options.Text = None,
     time: str = "at",
     sync: bool = True,
     adopt: bool = False,
-    value: Text = None,
-    effort: Text = None,
-    budget: Number = None,
+    value: options.Text = None,
+    effort: options.Text = None,
+    budget: options.Number = None,
     unit: str = "units",
-    worth: Number = None,
-    read: Read = None,
-    as_json: AsJson = False,
+    worth: options.Number = None,
+    read: options.Read = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Decide one case at a time, with a state that survives crashes.
 
@@ -104,7 +88,7 @@ def stream(
     from ..service.stream import StreamSettings
     from ..tables import WorkColumns
 
-    loaded = open_model(model)
+    loaded = shell.open_model(model)
     work = WorkColumns(value, effort, None, worth, unit)
     loaded.check_weighs(replace(work, budget=budget))
     loaded = loaded.reading_work(work)
@@ -112,12 +96,12 @@ def stream(
     settings = StreamSettings(
         controller=controller,
         capacity=limit,
-        period=None if period is None else period_from(period),
+        period=None if period is None else options.period_from(period),
         expected_arrivals=expect,
         work=loaded.schema.work,
         worth=kept.worth,
         probe=probe,
-        probe_key=os.environ.get(PROBE_KEY),
+        probe_key=os.environ.get(options.PROBE_KEY),
     ).resolved(loaded)
     with _durable(model, loaded, settings, state, sync=sync, adopt=adopt) as durable:
         if durable.n_before:
@@ -127,11 +111,11 @@ def stream(
             durable,
             id_field=id,
             time_field=time,
-            reading=read_options(read, but=NOT_IN_LINES),
+            reading=options.read_options(read, but=options.NOT_IN_LINES),
         )
         left = getattr(durable.controller, "remaining", None)
     if as_json:
-        print_json(summary, err=True)
+        shell.print_json(summary, err=True)
         return
     _print(summary)
     if budget is not None and left is not None:
@@ -147,7 +131,7 @@ def _capacity(
     budget: float | None,
 ) -> Capacity | None:
     if count is None and period is None:
-        return capacity_from(capacity, per, fraction, budget=budget)
+        return options.capacity_from(capacity, per, fraction, budget=budget)
     others = (capacity, per, fraction)
     if (count is None) == (budget is None) or period is None or others != (None, None, None):
         raise typer.BadParameter(
@@ -196,11 +180,11 @@ def _run(model: TableModel, durable: DurableController, **fields: Any) -> Stream
     except KeyboardInterrupt:
         durable.save()
         typer.echo("Error: Interrupted. All decisions are saved.", err=True)
-        raise typer.Exit(INTERRUPTED) from None
+        raise typer.Exit(shell.INTERRUPTED) from None
 
 
 def _tell(finding: Finding) -> None:
-    tell((), [finding])
+    shell.tell((), [finding])
 
 
 def _source() -> int:

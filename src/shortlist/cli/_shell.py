@@ -1,4 +1,4 @@
-"""One line and an exit code for what goes wrong.
+"""Between a command and the shell: tables, JSON, notes, progress, and one line for an error.
 
 Exit codes: 0 for success, 2 for an invalid option, table or model file, 3 if an output cannot be
 written (or the operating system reports another error), 4 if more cases than --at-most would be
@@ -13,16 +13,29 @@ from __future__ import annotations
 
 import errno
 import functools
+import json
+import math
 import os
 import re
+import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
 
 from ..exceptions import TableNote, TooManyFlagsError
+
+if TYPE_CHECKING:
+    from ..tables import TableModel
+    from ..tables.money import Money
+    from ..tables.monitor import Finding
 
 USER_ERROR, SYSTEM_ERROR, TOO_MANY, DRIFT, FALLEN, INTERRUPTED = 2, 3, 4, 5, 6, 130
 
@@ -173,3 +186,171 @@ def _valued(option: str, value: str) -> str:
     elif re.fullmatch(_PLAIN, value):
         value = value[1:-1]
     return f"{option} {value}"
+
+
+# --- notes, JSON and tables ---
+
+#: The columns of a table: a heading, an attribute of the rows, and how it is written.
+Cells = dict[str, tuple[str, str | Callable[[Any], str]]]
+
+
+def tell(notes: Iterable[str], findings: Iterable[Finding] = ()) -> None:
+    """Print notes and warnings on standard error, one line each."""
+    for note in notes:
+        say("Note", note)
+    for finding in findings:
+        say("Warning" if finding.is_serious else "Note", finding.message)
+
+
+def print_json(content: Any, *, err: bool = False) -> None:
+    """Print one JSON object; NaN and infinities become null."""
+    from .._core.files import to_plain
+
+    typer.echo(json.dumps(to_plain(content), allow_nan=False), err=err)
+
+
+def print_table(cells: Cells, rows: Iterable[Any], **options: Any) -> None:
+    """Print attributes of some objects, each with a format or a function that writes it."""
+    texts = [[_text(getattr(row, name), form) for name, form in cells.values()] for row in rows]
+    print_texts(list(cells), texts, **options)
+
+
+def _text(value: Any, form: str | Callable[[Any], str]) -> str:
+    return format(value, form) if isinstance(form, str) else form(value)
+
+
+def print_texts(
+    headings: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    n_left: int = 1,
+    n_right: int = 99,
+    **options: Any,
+) -> None:
+    """Print a table: `n_left` columns with texts, then `n_right` with numbers, then texts again."""
+    table = Table(**options)
+    for place, heading in enumerate(headings):
+        is_number = n_left <= place < n_left + n_right
+        table.add_column(heading, justify="right" if is_number else "left")
+    for row in rows:
+        table.add_row(*map(escape, row))
+    Console().print(table)
+
+
+def percent(share: float | None) -> str:
+    """Format a share for a table; a dash if there is none."""
+    return "–" if share is None or math.isnan(share) else f"{share:.1%}"
+
+
+def interval(ends: Any) -> str:
+    """Format an interval of shares for a table; a dash if there is none."""
+    return "–" if ends is None else f"{ends.low:.1%} to {ends.high:.1%}"
+
+
+# --- tables that several commands print ---
+
+#: What a rule finds.
+RULES: Cells = {
+    "Rule": ("rule", ""),
+    "Flagged": ("flagged", "g"),
+    "Found": ("found", ".3g"),
+    "Detection": ("detection", percent),
+    "95 % interval": ("detection_interval", interval),
+    "Precision": ("precision", percent),
+}
+
+
+def print_money(money: Money | None) -> None:
+    """Print what rules find, in money."""
+    if money is None:
+        return
+    print_table(
+        {
+            "Rule": ("rule", ""),
+            "Flagged": ("flagged", ",.0f"),
+            f"Spent ({money.unit})": ("effort", ",.6g"),
+            "Value found": ("value", ",.0f"),
+            "Of all value": ("value_share", percent),
+        },
+        money.rules,
+        title=f"Value found within {money.allowed:,.6g} {money.unit}; all rare cases are worth "
+        f"{money.total_value:,.0f}",
+        caption="If flags take more than that, they are worked off in a random order.",
+    )
+    typer.echo(money.one_more_in_words)
+
+
+def print_budgets(money: Money | None) -> None:
+    """Print what other budgets would find."""
+    if money is None:
+        return
+    print_table(
+        {
+            "Budget": ("budget", lambda budget: f"{budget:,.6g} {money.unit}"),
+            "Spent": ("effort", ",.6g"),
+            "Cases": ("n_flagged", ","),
+            "Value found": ("value", ",.0f"),
+            "Of all value": ("value_share", percent),
+            "One more unit": ("price", ",.3g"),
+        },
+        money.points,
+        title="What other budgets would find",
+        n_left=0,
+    )
+    typer.echo(money.one_more_in_words)
+
+
+# --- work that takes a while ---
+
+
+@contextmanager
+def progress(what: str) -> Iterator[Callable[..., None]]:
+    """Show on a terminal what is being done; yields a function that tells the step, or the rows."""
+    console = Console(stderr=True)
+    console.quiet = not console.is_terminal  # older versions of rich end a disabled bar with a line
+    columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
+    with Progress(*columns, console=console, transient=True, disable=console.quiet) as bar:
+        task = bar.add_task(what, total=None)
+
+        def show(step: str | int, done: int = 0, total: int = 0) -> None:
+            words = step if isinstance(step, str) else f"{step:,} rows"
+            bar.update(task, description=words, completed=done, total=total or None)
+
+        yield show
+
+
+def open_model(file: Path) -> TableModel:
+    """Load a model file."""
+    from ..tables import load_model
+
+    announce_compiling()
+    return load_model(file)
+
+
+# Holds one item while numba is listened to, and a second one when the line was printed.
+_announced: list[bool] = []
+
+
+def announce_compiling() -> None:
+    """Say so when the first function is compiled; later runs find all of them ready.
+
+    To be called when the packages of a command are imported: without numba, nothing is compiled.
+    """
+    if _announced or "numba" not in sys.modules:
+        return
+    _announced.append(True)
+    from numba.core import event
+
+    class Announcer(event.Listener):
+        """Prints one line when the first compilation starts."""
+
+        def on_start(self, event: Any) -> None:
+            if len(_announced) == 1:
+                _announced.append(True)
+                words = "Compiling once for this machine, up to a minute; later runs start at once."
+                typer.echo(words, err=True)
+
+        def on_end(self, event: Any) -> None:
+            pass
+
+    event.register("numba:compile", Announcer())
