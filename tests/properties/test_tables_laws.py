@@ -12,7 +12,7 @@ from numpy.testing import assert_array_equal
 
 from shortlist.tables import flag_rows, select_rows
 from shortlist.tables._inference import guess_column
-from shortlist.tables.columns import as_values
+from shortlist.tables.columns import Feature
 
 texts = st.lists(
     st.one_of(
@@ -36,8 +36,9 @@ def test_a_column_is_the_sum_of_its_pieces(values, cut):
     """Converted whole or in two chunks, under the kind that the whole column has."""
     guess = guess_column(column(values), "x")
     pieces = [part for part in (values[:cut], values[cut:]) if part]
-    converted = [as_values(column(part), guess.kind, "x", format=guess.format) for part in pieces]
-    whole = as_values(column(values), guess.kind, "x", format=guess.format)
+    feature = Feature("x", guess.kind, guess.format)
+    converted = [feature.values(column(part)) for part in pieces]
+    whole = feature.values(column(values))
     assert_array_equal(np.concatenate(converted), whole)
 
 

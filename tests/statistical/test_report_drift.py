@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from shortlist.tables.columns import Feature
 from shortlist.tables.drift import (
     column_profiles,
     compare_columns,
@@ -11,7 +12,7 @@ from shortlist.tables.drift import (
     count_columns,
     judge_shifts,
 )
-from shortlist.tables.schema import Feature, TableSchema
+from shortlist.tables.schema import TableSchema
 
 FEATURES = (
     Feature("amount", "numeric"),

@@ -5,8 +5,9 @@ import pandas as pd
 
 from shortlist import Capacity
 from shortlist.tables import ModelCard, fit_table, load_model
+from shortlist.tables.columns import Feature
 from shortlist.tables.drift import column_profiles
-from shortlist.tables.schema import Feature, TableSchema
+from shortlist.tables.schema import TableSchema
 
 
 def test_profiles_count_every_row_once(rng):

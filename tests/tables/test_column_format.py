@@ -10,7 +10,7 @@ from shortlist.exceptions import TableError
 from shortlist.tables import ReadOptions
 from shortlist.tables._inference import guess_column
 from shortlist.tables.column_format import ColumnFormat, read_number, simple_numbers
-from shortlist.tables.columns import as_values
+from shortlist.tables.columns import Feature
 from shortlist.tables.schema import TableSchema
 
 FORMS = st.builds(
@@ -48,7 +48,7 @@ def test_a_german_column_has_the_numbers_of_the_clean_one(numbers):
     written = [f"{v:,.2f}".translate(str.maketrans(",.", ".,")) for v in numbers]
     guess = guess_column(pa.chunked_array([written]), "x")
     assert guess.kind == "numeric"
-    assert as_values(pa.array(written), "numeric", "x", guess.format).tolist() == numbers
+    assert Feature("x", "numeric", guess.format).values(pa.array(written)).tolist() == numbers
 
 
 @pytest.mark.parametrize(
@@ -68,8 +68,6 @@ def test_impossible_options_are_refused(options, complaint):
 
 def test_what_was_said_and_decided_survives_a_file():
     """A schema comes back from JSON as it was."""
-    from shortlist.tables.schema import Feature
-
     format = ColumnFormat(",", ".", True, "%d/%m/%Y", ("unknown",), "kg", True, True, "€", 2)
     features = (Feature("x", "numeric", format),)
     reading = ReadOptions(sep="|", na=("-999",), drop=("y",))

@@ -11,9 +11,9 @@ from shortlist.exceptions import TableError
 from shortlist.tables._inference import guess_column
 from shortlist.tables.columns import (
     MISSING_CATEGORY,
+    Feature,
     as_ids,
     as_labels,
-    as_values,
 )
 
 DAY = datetime.date(1970, 1, 3)
@@ -55,19 +55,19 @@ def test_values_are_the_same_from_text_and_from_types():
     ]
     for kind, text, typed, expected in pairs:
         for values in (text, typed):
-            assert_array_equal(as_values(column(values), kind, "x"), expected)
+            assert_array_equal(Feature("x", kind).values(column(values)), expected)
 
 
 def test_a_missing_category_is_a_category():
     """Being absent often says something."""
-    values = as_values(column(pa.array(["a", None]).dictionary_encode()), "categorical", "x")
+    values = Feature("x", "categorical").values(column(pa.array(["a", None]).dictionary_encode()))
     assert_array_equal(values, ["a", MISSING_CATEGORY])
 
 
 def test_spaces_around_texts_are_no_part_of_them():
     """In categories and labels; an id is given back as it came."""
     padded = column([" a", "a ", "  "])
-    assert_array_equal(as_values(padded, "categorical", "x"), ["a", "a", MISSING_CATEGORY])
+    assert_array_equal(Feature("x", "categorical").values(padded), ["a", "a", MISSING_CATEGORY])
     assert as_labels(column([" yes", "yes "]), "y").tolist() == ["yes", "yes"]
     assert as_ids(column([" 7"]), "id").tolist() == [" 7"]
     assert as_ids(column(["7.0", "-7.00", "7.10", "v7.0"]), "id").tolist() == [
@@ -81,13 +81,13 @@ def test_spaces_around_texts_are_no_part_of_them():
 def test_dates_in_other_writings():
     """As long as day and month can be told apart."""
     for text in ("1970-01-03", "1970/01/03", "03.01.1970", " 03.01.1970 00:00"):
-        assert_array_equal(as_values(column([text]), "date", "x"), [2.0])
+        assert_array_equal(Feature("x", "date").values(column([text])), [2.0])
 
 
 def test_moments_of_a_day_and_time_zones_count():
     """Noon is half a day later; two o'clock in Paris is noon in Greenwich in summer."""
     texts = pa.array(["1970-01-02T12:00:00", "1970-01-02T14:00:00+02:00"])
-    assert_array_equal(as_values(column(texts), "date", "x"), [1.5, 1.5])
+    assert_array_equal(Feature("x", "date").values(column(texts)), [1.5, 1.5])
 
 
 @pytest.mark.parametrize(
@@ -104,13 +104,13 @@ def test_moments_of_a_day_and_time_zones_count():
 def test_a_changed_type_is_named(values, kind, wanted):
     """With the column, what it was, and an example of what it is."""
     with pytest.raises(TableError, match=f"'x' {wanted}.*for example"):
-        as_values(column(values), kind, "x")
+        Feature("x", kind).values(column(values))
 
 
 def test_infinite_values_are_refused():
     """They would otherwise reach the model as if they were measurements."""
     with pytest.raises(TableError, match="'x' holds 1 infinite value"):
-        as_values(column([1.0, -np.inf]), "numeric", "x")
+        Feature("x", "numeric").values(column([1.0, -np.inf]))
 
 
 def test_labels_and_ids_are_texts():

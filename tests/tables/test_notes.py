@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 
 from shortlist.tables._fit_notes import notes_on
-from shortlist.tables.schema import Feature, TableRows, TableSchema
+from shortlist.tables.columns import Feature
+from shortlist.tables.schema import TableRows, TableSchema
 
 N = 200
 IS_RARE = np.arange(N) % 10 == 0

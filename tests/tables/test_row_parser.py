@@ -11,9 +11,9 @@ from numpy.testing import assert_array_equal
 
 from shortlist.exceptions import TableError
 from shortlist.tables.column_format import ColumnFormat
-from shortlist.tables.columns import as_values
+from shortlist.tables.columns import Feature
 from shortlist.tables.row_parser import RowParser
-from shortlist.tables.schema import Feature, TableSchema
+from shortlist.tables.schema import TableSchema
 
 KINDS = {"n": "numeric", "b": "boolean", "c": "categorical", "d": "date"}
 TYPES = {"n": pa.float64(), "b": pa.bool_(), "c": pa.string(), "d": pa.string()}
@@ -69,7 +69,7 @@ def test_a_text_is_the_number_of_a_column(text, format):
     """Or an error in both."""
     parser = RowParser(TableSchema((Feature("n", "numeric", format),), "y", "yes"))
     try:
-        expected = as_values(pa.array([text]), "numeric", "n", format)[0]
+        expected = Feature("n", "numeric", format).values(pa.array([text]))[0]
     except TableError:
         with pytest.raises(ValueError, match="finite number"):
             parser.values({"n": text})

@@ -78,8 +78,8 @@ def _view(column: ColumnView) -> tuple[str, str, str, str]:
 
 
 def _print_model(content: dict[str, Any]) -> None:
+    from ..tables.columns import Feature
     from ..tables.model import RuleResult
-    from ..tables.schema import Feature
 
     card = content["card"] or {}
     shell.print_texts(

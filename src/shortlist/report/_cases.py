@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from .._core.arrays import Doubles, Mask, Rows
 from ..exceptions import TableError
 from ..tables import ReadOptions, TableModel
+from ..tables.columns import Feature
 from ..tables.fingerprints import SeenRows
 from ..tables.measure import check_counts
 from ..tables.model import labels_of
-from ..tables.schema import Feature, TableRows, TableSchema
+from ..tables.schema import TableRows, TableSchema
 from ._words import short
 
 #: The name of the segment of cases without one.

@@ -13,9 +13,9 @@ import numpy as np
 from scipy.stats import rankdata
 
 from .._core.arrays import Floats, Mask
-from .columns import MISSING_CATEGORY, look_damaged
+from .columns import MISSING_CATEGORY, Feature, look_damaged
 from .monitor import is_of_nines, shown_value
-from .schema import Feature, TableRows, TableSchema
+from .schema import TableRows, TableSchema
 
 _FEWEST_ROWS = 50
 _NEARLY_ALL = 0.9

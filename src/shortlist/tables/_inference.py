@@ -31,7 +31,7 @@ from .column_format import (
     number_parts,
     words_for_missing,
 )
-from .columns import combined, is_moment, is_number, is_text
+from .columns import is_moment, is_number, is_text, plain
 from .options import as_strptime
 
 pa = load_extra("pyarrow", needed_for="Reading tables")
@@ -90,7 +90,7 @@ class _Texts:
     @classmethod
     def of(cls, column: Any, name: str, format: ColumnFormat) -> _Texts:
         """Count the texts that are not empty, and that the user does not call missing."""
-        texts = pa.compute.utf8_trim_whitespace(pa.compute.cast(combined(column), pa.string()))
+        texts = pa.compute.utf8_trim_whitespace(column)
         counted = texts.drop_null().value_counts()
         values, counts = counted.field("values"), counted.field("counts")
         missing = pa.array(["", *format.missing])
@@ -132,8 +132,9 @@ def guess_column(
 
     `format` is what the user said about it; `numeric` says that it holds numbers.
     """
+    column = plain(column)
     kind = column.type
-    if pa.compute.is_null(combined(column), nan_is_null=True).false_count == 0:
+    if pa.compute.is_null(column, nan_is_null=True).false_count == 0:
         return Guess("numeric", format, [note("empty", name)])
     if is_text(kind):
         return _guess_texts(_Texts.of(column, name, format), format, numeric)
@@ -187,7 +188,7 @@ def _with_words(texts: _Texts, is_read: Any, format: ColumnFormat, kind: str) ->
 
 def is_prose(column: Any) -> bool:
     """Return whether a column holds free text: several words, mostly different in every row."""
-    present = combined(column).drop_null()
+    present = plain(column).drop_null()
     if len(present) < _FEWEST_TEXTS or len(present.unique()) < _MOST_DIFFERENT * len(present):
         return False
     words = pa.compute.count_substring_regex(present, r"\S+")

@@ -1,12 +1,13 @@
-"""One column at a time: its values in the form that a model takes.
+"""A column of a table: what it holds, and its values in the form that a model takes.
 
 Every value is read on its own. A row therefore gets the same numbers alone, in a chunk and in the
-whole table, from text files and from typed files.
+whole table, from text files, from typed files, from lines and from requests.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -39,6 +40,7 @@ from .column_format import (
 pa = load_extra("pyarrow", needed_for="Reading tables")
 load_extra("pyarrow.compute", needed_for="Reading tables")
 
+_MOST_REMEMBERED = 1 << 12
 _WAS = {
     "numeric": "numeric",
     "boolean": "true or false",
@@ -64,75 +66,235 @@ class Place:
 SOMEWHERE = Place()
 
 
-@functools.cache
-def text_reader(kind: str, format: ColumnFormat) -> Callable[[str], Any]:
-    """Return the function that reads one text of a column; it raises ValueError for others."""
-    reads = {"numeric": read_number, "boolean": read_truth, "categorical": read_category}
-    return functools.partial(reads.get(kind, _read_date), format=format)
+@dataclass(frozen=True)
+class Feature:
+    """A column that a model uses: its name, its kind, and how its values are written as texts.
+
+    The kinds are "numeric", "categorical", "date" and "boolean".
+    """
+
+    name: str
+    kind: str
+    format: ColumnFormat = PLAIN
+
+    @property
+    def in_words(self) -> str:
+        """The kind, and how values are written if that is not plain."""
+        written = self.format.in_words
+        return f"{self.kind} ({written})" if written else self.kind
+
+    @property
+    def dtype(self) -> Any:
+        """The type of its values: texts for categories, and numbers (days since 1970 for dates)."""
+        return object if self.kind == "categorical" else np.float64
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> Feature:
+        """Read what :meth:`TableSchema.to_json` wrote."""
+        format = {**content["format"], "missing": tuple(content["format"]["missing"])}
+        return cls(content["name"], content["kind"], ColumnFormat(**format))
+
+    @property
+    def read(self) -> Callable[[Any], Any]:
+        """The function that reads one value, as JSON has it; it raises an error for others."""
+        return _reader(self)
+
+    def values(self, column: Any, *, place: Place = SOMEWHERE) -> Any:
+        """Return the values of an Arrow column."""
+        column = plain(column)
+        if self.kind == "date" and is_moment(column.type):
+            return _days(column)
+        if self.kind != "numeric":
+            return self._read_each(column, place)
+        if is_number(column.type):
+            values = _floats(column)
+            values[np.isin(values, list(sentinels(self.format)))] = np.nan
+        elif is_text(column.type):
+            values = self._numbers(column, place)
+        else:
+            values = self._read_each(column, place)
+        _check_size(values, column, self.name, place)
+        return values
+
+    def _read_each(self, column: Any, place: Place) -> Any:
+        """Read different values once."""
+        self._check_type(column, place)
+        encoded = column.dictionary_encode()
+        different = encoded.dictionary.to_pylist()
+        read = self.read
+        values = [read(None)] * (len(different) + 1)
+        for number, value in enumerate(different):
+            try:
+                values[number] = read(value)
+            except (TypeError, ValueError):  # the first value that cannot be read occurs first
+                row = int(pa.compute.index(encoded.indices, number).as_py())
+                raise self._unreadable(value, place.row(row)) from None
+        rows = pa.compute.fill_null(encoded.indices, len(different)).to_numpy()
+        return np.array(values, self.dtype)[rows]
+
+    def _check_type(self, column: Any, place: Place) -> None:
+        """Refuse types that no value of this column has; numbers may be codes or truths."""
+        kind = column.type
+        may_be_codes = self.kind != "categorical" or self.format.codes
+        if is_text(kind) or (may_be_codes and (is_number(kind) or pa.types.is_boolean(kind))):
+            return
+        filled = np.flatnonzero(column.is_valid())
+        if filled.size:
+            raise self._unreadable(column[filled[0]].as_py(), place.row(int(filled[0])))
+
+    def _unreadable(self, value: Any, row: str) -> TableError:
+        remedy = self.remedy_for(value)
+        if isinstance(value, str):
+            remedy += f"If it means missing, use na={value!r:.80}. "
+        return TableError(
+            f"The column {self.name!r} was {_WAS[self.kind]} when the model was fitted; now "
+            f"{row} holds {value!r:.80}, for example. {remedy}Correct it, or fit a new model."
+        )
+
+    def remedy_for(self, value: Any) -> str:
+        """Say which option or correction would let a text be read, if there is one."""
+        format = self.format
+        if not isinstance(value, str) or self.kind not in ("date", "numeric"):
+            return ""
+        if self.kind == "date":
+            return f"Use date_format='{self.name}=...' if dates are written differently here. "
+        if find_number(value, replace(format, percent=not format.percent)) is not None:
+            if format.percent:
+                return "Its numbers ended in %, and 12 % is 0.12. Write the % here, too. "
+            return "Its numbers had no %. Write them without it, in the same unit. "
+        other = OTHER_SIGN[format.decimal]
+        if find_number(value, ColumnFormat(decimal=other, thousands=format.decimal)) is None:
+            return ""
+        words = "commas" if other == "," else "points"
+        return f"Use decimal={other!r} if this file has decimal {words}. "
+
+    # --- numbers that are written as texts ---
+
+    def _numbers(self, texts: Any, place: Place) -> NDArray[np.float64]:
+        """Return numbers, with notes on what has another meaning than at the fit."""
+        values, is_left = simple_numbers(texts, self.format)
+        if is_left.any():
+            left = pa.compute.if_else(pa.array(is_left), texts, None)
+            values = np.where(is_left, self._read_each(left, place), values)
+            different = left.unique().drop_null().to_pylist()
+            self._note_words(different)
+            self._note_currencies(different)
+        is_part = (values != np.floor(values)) & ~np.isnan(values)
+        if self.format.whole and is_part.any():
+            self._note_parts(texts.filter(pa.array(is_part)), values[is_part])
+        return values
+
+    def _note_words(self, texts: list[str]) -> None:
+        known = ("", *self.format.missing)
+        words = [t for t in texts if is_word_for_missing(t) and t.strip().lower() not in known]
+        if words:
+            _note(f"{self.name!r} holds {', '.join(map(repr, words[:3]))}, read as missing.")
+
+    def _note_currencies(self, texts: list[str]) -> None:
+        before = self.format.currency or self.format.unit
+        if not before:
+            return
+        parts = (number_parts(text, self.format) for text in texts if before not in text)
+        others = [sign for sign in currencies(filter(None, parts)) if sign != before]
+        if others:
+            _note(
+                f"{self.name!r} was in {before} when the model was fitted, and now holds "
+                f"{', '.join(others)}. The numbers are taken as they are. Convert them, or fit a "
+                "new model."
+            )
+
+    def _note_parts(self, texts: Any, values: NDArray[np.float64]) -> None:
+        """Say that a point may separate thousands, if there were whole numbers only."""
+        if pa.compute.all(pa.compute.match_substring_regex(texts, _LIKE_THOUSANDS)).as_py():
+            _note(
+                f"{self.name!r} had whole numbers when the model was fitted, and now has such as "
+                f"{texts[0].as_py()!r}, read as {values[0]:.15g}. If the sign separates "
+                f"thousands, use decimal={OTHER_SIGN[self.format.decimal]!r}"
+            )
+
+
+def is_missing(values: NDArray[Any], kind: str) -> Mask:
+    """Return which values of a column are missing."""
+    return np.asarray(values == MISSING_CATEGORY if kind == "categorical" else np.isnan(values))
+
+
+def _note(message: str) -> None:
+    warnings.warn(message, TableNote, stacklevel=2)
+
+
+# --- single values ---
+
+
+@functools.lru_cache(_MOST_REMEMBERED)
+def _reader(feature: Feature) -> Callable[[Any], Any]:
+    return _number_reader(feature.format) if feature.kind == "numeric" else _word_reader(feature)
+
+
+def _number_reader(format: ColumnFormat) -> Callable[[Any], float]:
+    missing = sentinels(format)
+
+    def read(value: Any) -> float:
+        if value is None:
+            return math.nan
+        if isinstance(value, str):
+            number = read_number(value, format)
+        elif isinstance(value, (int, float)) and not isinstance(value, bool):
+            number = float(value)
+        else:
+            raise TypeError
+        if abs(number) > LARGEST:
+            raise ValueError
+        return math.nan if number in missing else number
+
+    return read
+
+
+def _word_reader(feature: Feature) -> Callable[[Any], Any]:
+    """Return the reader of dates, truths and categories, which remembers the latest texts."""
+    reads: dict[str, Callable[..., Any]]
+    reads = {"boolean": read_truth, "categorical": read_category, "date": _read_date}
+    read_text = functools.partial(reads[feature.kind], format=feature.format)
+    remembered = functools.lru_cache(_MOST_REMEMBERED)(read_text)
+    missing = MISSING_CATEGORY if feature.kind == "categorical" else math.nan
+    takes_others = feature.kind != "date" or feature.format.date_format is not None
+
+    def read(value: Any) -> Any:
+        if isinstance(value, str):
+            value.encode()  # raises an error for half of a surrogate pair
+            return remembered(value)
+        if value is None or value != value:
+            return missing
+        if takes_others and isinstance(value, (bool, int, float)):
+            return remembered(str(value).lower() if isinstance(value, bool) else _in_text(value))
+        raise TypeError
+
+    return read
 
 
 def _read_date(text: str, format: ColumnFormat) -> float:
-    if (
-        format.missing and text.strip().lower() in format.missing
-    ):  # a date may stand for a missing one
-        return np.nan
+    # A date may stand for a missing one.
+    if format.missing and text.strip().lower() in format.missing:
+        return math.nan
     try:
         return read_date(text, format.date_format)
     except ValueError:
         if is_word_for_missing(text):
-            return np.nan
+            return math.nan
         raise
 
 
-def missing_value(kind: str) -> Any:
-    """Return what stands for a missing value in columns of a kind."""
-    return MISSING_CATEGORY if kind == "categorical" else np.nan
-
-
-def takes_numbers(kind: str, format: ColumnFormat) -> bool:
-    """Return whether numbers with a type of their own are read as if they were texts."""
-    said = {"boolean": True, "date": format.date_format is not None, "categorical": format.codes}
-    return said.get(kind, False)
-
-
-def number_text(number: float) -> str:
+def _in_text(number: float) -> str:
     """Return a number as a text file has it: 1 and 1.0 are the same text."""
     return str(int(number) if isinstance(number, float) and number.is_integer() else number)
 
 
-def as_values(
-    column: Any, kind: str, name: str, format: ColumnFormat = PLAIN, *, place: Place = SOMEWHERE
-) -> Any:
-    """Return a column as 64-bit floats (days since 1970 for dates), or as texts for categories."""
-    column = combined(column)
-    values = _typed_values(column, kind, format)
-    if values is None and is_number(column.type) and takes_numbers(kind, format):
-        numbers = [None if v is None or v != v else number_text(v) for v in column.to_pylist()]
-        column = pa.array(numbers, pa.string())
-    if values is None and is_text(column.type):
-        values = _Texts(column, kind, name, format).values(place)
-    if values is None:
-        raise _changed(column, name, kind)
-    if kind == "numeric":
-        _check_size(values, column, name, place)
-    return values
+# --- values with a type of their own ---
 
 
-def _typed_values(column: Any, kind: str, format: ColumnFormat) -> Any:
-    """Return values with a type that suits the kind; None for other types."""
-    if pa.types.is_null(column.type):
-        return np.full(len(column), missing_value(kind), object if kind == "categorical" else float)
-    if kind == "numeric" and is_number(column.type):
-        values = _floats(column)
-        values[np.isin(values, list(sentinels(format)))] = np.nan
-        return values
-    if kind == "boolean" and pa.types.is_boolean(column.type):
-        return _floats(pa.compute.cast(column, pa.uint8()))
-    if kind == "date" and is_moment(column.type):
-        zone = getattr(column.type, "tz", None)
-        moments = pa.compute.cast(column, pa.timestamp("us", zone), safe=False)
-        return days_since_1970(moments.to_numpy(zero_copy_only=False))
-    return None
+def _days(column: Any) -> NDArray[np.float64]:
+    zone = getattr(column.type, "tz", None)
+    moments = pa.compute.cast(column, pa.timestamp("us", zone), safe=False)
+    return days_since_1970(moments.to_numpy(zero_copy_only=False))
 
 
 def _floats(column: Any) -> NDArray[np.float64]:
@@ -155,112 +317,7 @@ def _check_size(values: NDArray[np.float64], column: Any, name: str, place: Plac
     as_missing = f"read them as missing with na={text!r}, " if 0 < len(text) <= 40 else ""
     raise TableError(
         f"The column {name!r} holds {int(too_large.sum())} {what}, the first in {place.row(row)}. "
-        f"Leave unknown values empty, {as_missing}or "
-        f"replace {'infinity' if is_infinite else 'them'} by a number."
-    )
-
-
-class _Texts:
-    """A column of texts: different texts are read once."""
-
-    def __init__(self, column: Any, kind: str, name: str, format: ColumnFormat) -> None:
-        self._texts, self._kind = pa.compute.cast(column, pa.string()), kind
-        self._name, self._format = name, format
-
-    def values(self, place: Place) -> Any:
-        """Return the values, with notes on what has another meaning than at the fit."""
-        if self._kind != "numeric":
-            return self._read_each(self._texts, place)
-        values, is_left = simple_numbers(self._texts, self._format)
-        if is_left.any():
-            left = pa.compute.if_else(pa.array(is_left), self._texts, None)
-            values = np.where(is_left, self._read_each(left, place), values)
-            self._tell_of_words(left, np.isnan(values))
-        self._tell_of_parts(values)
-        return values
-
-    def _read_each(self, texts: Any, place: Place) -> Any:
-        encoded = texts.dictionary_encode()
-        different = encoded.dictionary.to_pylist()
-        missing = missing_value(self._kind)
-        read, values = text_reader(self._kind, self._format), [missing] * (len(different) + 1)
-        for number, text in enumerate(different):
-            try:
-                values[number] = read(text)
-            except ValueError:  # the first text that cannot be read occurs first
-                row = int(pa.compute.index(encoded.indices, number).as_py())
-                raise self._unreadable(text, place.row(row)) from None
-        rows = pa.compute.fill_null(encoded.indices, len(different)).to_numpy()
-        return np.array(values, object if self._kind == "categorical" else np.float64)[rows]
-
-    def _tell_of_words(self, left: Any, is_missing: Mask) -> None:
-        """Say which words are read as missing, and which currencies are new."""
-        format, name = self._format, self._name
-        words = left.filter(pa.array(is_missing)).drop_null().unique().to_pylist()
-        new = [w for w in words if w.strip() and w.strip().lower() not in format.missing]
-        if new:
-            _note(f"{name!r} holds {', '.join(map(repr, new[:3]))}, read as missing.")
-        before = format.currency or format.unit
-        if not before:
-            return
-        texts = (text for text in left.unique().drop_null().to_pylist() if before not in text)
-        parts = (number_parts(text, format) for text in texts)
-        others = [sign for sign in currencies(filter(None, parts)) if sign != before]
-        if others:
-            _note(
-                f"{name!r} was in {before} when the model was fitted, and now holds "
-                f"{', '.join(others)}. The numbers are taken as they are. Convert them, or fit a "
-                "new model."
-            )
-
-    def _tell_of_parts(self, values: NDArray[np.float64]) -> None:
-        """Say that a point may separate thousands, if there were whole numbers only."""
-        is_part = (values != np.floor(values)) & ~np.isnan(values)
-        if not self._format.whole or not is_part.any():
-            return
-        parts = self._texts.filter(pa.array(is_part))
-        if pa.compute.all(pa.compute.match_substring_regex(parts, _LIKE_THOUSANDS)).as_py():
-            _note(
-                f"{self._name!r} had whole numbers when the model was fitted, and now has such as "
-                f"{parts[0].as_py()!r}, read as {values[is_part][0]:.15g}. If the sign separates "
-                f"thousands, use decimal={OTHER_SIGN[self._format.decimal]!r}"
-            )
-
-    def _unreadable(self, text: str, row: str) -> TableError:
-        remedy = remedy_for(text, self._name, self._kind, self._format)
-        return TableError(
-            f"The column {self._name!r} was {_WAS[self._kind]} when the model was fitted; now "
-            f"{row} holds {text!r:.80}, for example. {remedy}If it means missing, use "
-            f"na={text!r:.80}; otherwise correct it, or fit a new model."
-        )
-
-
-def remedy_for(text: str, name: str, kind: str, format: ColumnFormat) -> str:
-    """Say which option or correction would let a text be read, if there is one."""
-    if kind == "date":
-        return f"Use date_format='{name}=...' if dates are written differently here. "
-    if kind != "numeric":
-        return ""
-    if find_number(text, replace(format, percent=not format.percent)) is not None:
-        if format.percent:
-            return "Its numbers ended in %, and 12 % is 0.12. Write the % here, too. "
-        return "Its numbers had no %. Write them without it, in the same unit. "
-    other = OTHER_SIGN[format.decimal]
-    if find_number(text, ColumnFormat(decimal=other, thousands=format.decimal)) is None:
-        return ""
-    words = "commas" if other == "," else "points"
-    return f"Use decimal={other!r} if this file has decimal {words}. "
-
-
-def _note(message: str) -> None:
-    warnings.warn(message, TableNote, stacklevel=2)
-
-
-def _changed(column: Any, name: str, kind: str) -> TableError:
-    example = next(iter(column.slice(0, 1000).drop_null().to_pylist()), None)
-    return TableError(
-        f"The column {name!r} was {_WAS[kind]} when the model was fitted; now it is of type "
-        f"{column.type}, for example {example!r}. Convert it back, or fit a new model."
+        f"Leave unknown values empty, {as_missing}or replace them by a number."
     )
 
 
@@ -275,6 +332,7 @@ def as_labels(column: Any, name: str, *, place: Place = SOMEWHERE) -> NDArray[An
 
 def as_ids(column: Any, name: str, *, place: Place = SOMEWHERE) -> NDArray[Any]:
     """Return ids as texts; 1, 1.0 and "1" are the same id in every file format."""
+    column = plain(column)
     is_empty = _is_empty(column)
     if is_empty.any():
         first = int(np.flatnonzero(is_empty)[0])
@@ -284,7 +342,7 @@ def as_ids(column: Any, name: str, *, place: Place = SOMEWHERE) -> NDArray[Any]:
             "rows from the table, or fill the column."
         )
     if pa.types.is_floating(column.type):
-        return np.array([number_text(value) for value in column.to_pylist()], dtype=object)
+        return np.array([_in_text(value) for value in column.to_pylist()], dtype=object)
     # Whole numbers that were written as floats, such as 1.0.
     texts = pa.compute.cast(column, pa.string())
     texts = pa.compute.replace_substring_regex(texts, r"^(-?[0-9]+)\.0+$", r"\1")
@@ -298,10 +356,9 @@ def look_damaged(ids: Any) -> bool:
 
 
 def _is_empty(column: Any) -> Mask:
-    column = combined(column)
     empty = pa.compute.is_null(column, nan_is_null=True)
     if is_text(column.type):
-        texts = pa.compute.utf8_trim_whitespace(pa.compute.cast(column, pa.string()))
+        texts = pa.compute.utf8_trim_whitespace(column)
         empty = pa.compute.or_(empty, pa.compute.fill_null(pa.compute.equal(texts, ""), False))
     return np.array(empty, dtype=bool)
 
@@ -309,9 +366,14 @@ def _is_empty(column: Any) -> Mask:
 # --- types of Arrow ---
 
 
-def combined(column: Any) -> Any:
-    """Return a column in one piece."""
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+def plain(column: Any) -> Any:
+    """Return a column in one piece, with texts of one type."""
+    column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    other_texts = (pa.types.is_large_string, pa.types.is_string_view)
+    is_other = any(is_one(column.type) for is_one in other_texts)
+    return pa.compute.cast(column, pa.string()) if is_other else column
 
 
 def is_number(kind: Any) -> bool:
@@ -325,8 +387,5 @@ def is_moment(kind: Any) -> bool:
 
 
 def is_text(kind: Any) -> bool:
-    """Return whether an Arrow type holds texts."""
-    if pa.types.is_dictionary(kind):
-        return is_text(kind.value_type)
-    texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-    return any(is_one(kind) for is_one in texts)
+    """Return whether the Arrow type of a plain column holds texts."""
+    return bool(pa.types.is_string(kind))

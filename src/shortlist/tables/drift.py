@@ -16,8 +16,8 @@ from .._core.arrays import Floats
 from .._core.files import to_plain
 from .._core.ranking import lift
 from ..thresholds import CalibratedThreshold
-from .columns import MISSING_CATEGORY
-from .schema import TableSchema, is_missing
+from .columns import MISSING_CATEGORY, is_missing
+from .schema import TableSchema
 
 _N_BINS = 10
 _MOST_CATEGORIES = 20

@@ -8,10 +8,10 @@ from typing import Any
 
 from .._core.extras import load_extra
 from ..exceptions import TableError
-from .columns import Place, as_values
+from .columns import Feature, Place, is_missing
 from .options import ReadOptions
 from .read import OpenTable, open_table
-from .schema import Feature, chosen_columns, infer_features, is_missing
+from .schema import chosen_columns, infer_features
 
 pa = load_extra("pyarrow", needed_for="Reading tables")
 
@@ -71,6 +71,6 @@ def _view(column: Any, name: str, feature: Feature | None, source: OpenTable) ->
     if feature is None:
         return ColumnView(name, None, "", examples, None)
     place = Place(source.name)
-    values = as_values(column, feature.kind, name, feature.format, place=place)
+    values = feature.values(column, place=place)
     n_missing = int(is_missing(values, feature.kind).sum())
     return ColumnView(name, feature.kind, feature.format.in_words, examples, n_missing)

@@ -27,10 +27,10 @@ from ..exceptions import TableError
 from ..models.scorer import RowScorer, compile_scorer
 from ..thresholds import Decisions
 from ..worth import expected_worth
-from .columns import MISSING_CATEGORY
+from .columns import MISSING_CATEGORY, Feature
 from .drift import ColumnProfile
 from .fingerprints import RowFingerprints, SeenRows
-from .schema import Feature, TableRows, TableSchema
+from .schema import TableRows, TableSchema
 from .work import WorkColumns
 
 pd = load_extra("pandas", needed_for="Reading tables")

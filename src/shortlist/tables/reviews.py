@@ -17,7 +17,7 @@ from ..feedback import MissedEstimate, estimate_missed
 from ._inference import guess_column
 from ._labels import MOST_LABELS
 from .column_format import PLAIN
-from .columns import as_values
+from .columns import Feature
 from .model import TableModel
 from .options import INFER_ALL, ReadOptions
 from .read import open_table
@@ -148,7 +148,7 @@ def _chances(column: Any, name: str, reading: ReadOptions) -> Doubles:
             f"The column {name!r} must hold probabilities; it holds "
             f"{column.drop_null()[0].as_py()!r}, for example."
         )
-    return np.asarray(as_values(column, "numeric", name, guess.format), dtype=np.float64)
+    return np.asarray(Feature(name, "numeric", guess.format).values(column), dtype=np.float64)
 
 
 def _about_reviews(table: Any, selected_by: str, id: str | None, path: Path) -> list[str]:

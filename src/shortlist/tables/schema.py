@@ -19,37 +19,13 @@ from ._labels import find_labels, is_rare_label
 from ._repeats import IdCounter, Repeated
 from ._source import OpenTable
 from ._text_files import is_utf8
-from .column_format import MISSING_CATEGORY, PLAIN, ColumnFormat
-from .columns import SOMEWHERE, Place, as_ids, as_values
+from .column_format import MISSING_CATEGORY, PLAIN
+from .columns import SOMEWHERE, Feature, Place, as_ids, is_missing
 from .options import INFER_ALL, ReadOptions
 from .read import open_table
 from .work import WorkColumns
 
 pd = load_extra("pandas", needed_for="Reading tables")
-
-
-@dataclass(frozen=True)
-class Feature:
-    """A column that a model uses: its name, its kind, and how its values are written as texts.
-
-    The kinds are "numeric", "categorical", "date" and "boolean".
-    """
-
-    name: str
-    kind: str
-    format: ColumnFormat = PLAIN
-
-    @property
-    def in_words(self) -> str:
-        """The kind, and how values are written if that is not plain."""
-        written = self.format.in_words
-        return f"{self.kind} ({written})" if written else self.kind
-
-    @classmethod
-    def from_json(cls, content: dict[str, Any]) -> Feature:
-        """Read what :meth:`TableSchema.to_json` wrote."""
-        format = {**content["format"], "missing": tuple(content["format"]["missing"])}
-        return cls(content["name"], content["kind"], ColumnFormat(**format))
 
 
 @dataclass(frozen=True)
@@ -226,7 +202,11 @@ class TableSchema:
         self, table: Any, *, target: str | None = None, place: Place = SOMEWHERE
     ) -> TableRows:
         """Convert an Arrow table to rows for the model; `place` says where it comes from."""
-        columns = {f.name: _column(table[f.name], f, place) for f in self.features}
+        # Encoders know these types in all versions of pandas.
+        columns = {
+            f.name: pd.Series(f.values(table[f.name], place=place), dtype=f.dtype)
+            for f in self.features
+        }
         X = pd.DataFrame(columns, copy=False)
         ids = None if self.id is None else as_ids(table[self.id], self.id, place=place)
         values, efforts = self._values_and_efforts(table, place)
@@ -253,18 +233,6 @@ def _empty_rows(X: Any, features: tuple[Feature, ...]) -> Rows:
         if is_empty.any():
             is_empty &= is_missing(X[feature.name].to_numpy(), feature.kind)
     return np.flatnonzero(is_empty)
-
-
-def is_missing(values: NDArray[Any], kind: str) -> Mask:
-    """Return which values of a column are missing."""
-    return np.asarray(values == MISSING_CATEGORY if kind == "categorical" else np.isnan(values))
-
-
-def _column(values: Any, feature: Feature, place: Place) -> Any:
-    """Return a column of a frame, of a type that encoders know in all versions of pandas."""
-    dtype = object if feature.kind == "categorical" else np.float64
-    name, kind, format = feature.name, feature.kind, feature.format
-    return pd.Series(as_values(values, kind, name, format, place=place), dtype=dtype)
 
 
 def _joined(parts: list[Any]) -> Any:

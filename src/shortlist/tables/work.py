@@ -14,7 +14,7 @@ from ..exceptions import TableError
 from ..thresholds import Selection as ChosenList
 from ..thresholds import select
 from .column_format import ColumnFormat
-from .columns import Place, as_values
+from .columns import Feature, Place
 
 _ANY_UNIT = "units"
 
@@ -88,7 +88,7 @@ class WorkColumns:
     def numbers(self, option: str, column: Any, format: ColumnFormat, place: Place) -> Doubles:
         """Return the column of an option as numbers; an error names the row of an invalid one."""
         name = self.columns[option]
-        numbers: Doubles = as_values(column, "numeric", name, format, place=place)
+        numbers: Doubles = Feature(name, "numeric", format).values(column, place=place)
         above = numbers > 0 if option == "effort" else numbers >= 0
         bad = np.flatnonzero(~(above & np.isfinite(numbers)))
         if bad.size:
