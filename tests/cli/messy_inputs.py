@@ -152,7 +152,7 @@ MORE_FITS = {
                     (1 + int(v) % 9) * 100_000 + (int(7 * v) % 90 + 10) * 1000 + int(v) % 900 + 100
                 )
             ),
-            "'amount' .* sign between thousands",
+            "'amount' .*thousands with a comma",
         ),
     ),
     "below one, semicolons": (
@@ -163,7 +163,7 @@ MORE_FITS = {
     "two currencies": (
         text(amounts(lambda v: f"$ {v}" if v > 20 else f"{v} EUR")),
         (),
-        same("'amount' .* currencies", r"'amount' mixes the currencies \$ and EUR.*--drop amount"),
+        same(r"'amount' .*the currencies \$ and EUR, which count alike.*--drop amount"),
     ),
     "hours and minutes": (text(minutes(clock)), (), LIKE_MINUTES),
     "with seconds": (

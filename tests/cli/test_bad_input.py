@@ -78,7 +78,7 @@ BAD_TABLES = {
     "ragged": ("t.csv", raw(b"a,fraud\n1,no,3\n"), "more or fewer values"),
     "truncated": ("t.parquet", cut_off, "damaged"),
     "not Parquet": ("t.parquet", raw(b"hello"), "damaged"),
-    "unknown format": ("t.docx", raw(b"hello"), "Use .csv"),
+    "unknown format": ("t.docx", raw(b"hello"), "is none of .csv"),
     "nothing to learn from": ("t.csv", raw(b"fraud\nno\nyes\n"), "no column besides"),
 }
 

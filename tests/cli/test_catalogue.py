@@ -56,7 +56,7 @@ def NOTE(frame):
 
 # --- inputs of fit: a writer, options, and what must come of them ---
 
-DECIMALS = r"'amount' is read as numbers with .*decimal commas"
+DECIMALS = r"'amount' is read as numbers \(decimal comma"
 FITS = {
     # numbers that look like text
     "clean": (text(), (), same()),
@@ -81,22 +81,24 @@ FITS = {
     "English thousands": (
         text(amounts(lambda v: f"{1000 * v:,.2f}")),
         (),
-        like(
-            amounts(lambda v: 1000 * v), "'amount' is read as numbers with a sign between thousands"
-        ),
+        like(amounts(lambda v: 1000 * v), r"'amount' is read as numbers \(thousands with a comma"),
     ),
-    "dollars": (text(amounts(lambda v: f"${v}")), (), same("'amount' .* currencies")),
-    "euros": (text(amounts(lambda v: german(v) + " €"), sep=";"), (), same("'amount' .* currenc")),
-    "EUR": (text(amounts(lambda v: f"EUR {v}")), (), same("'amount' .* currencies")),
-    "CHF behind": (text(amounts(lambda v: f"{v} CHF")), (), same("'amount' .* currencies")),
-    "kilograms": (text(amounts(lambda v: f"{v} kg")), (), same("'amount' .* unit kg")),
+    "dollars": (text(amounts(lambda v: f"${v}")), (), same(r"'amount' .*\(in (\$|EUR|CHF)\)")),
+    "euros": (text(amounts(lambda v: german(v) + " €"), sep=";"), (), same("'amount' .* in €")),
+    "EUR": (text(amounts(lambda v: f"EUR {v}")), (), same(r"'amount' .*\(in (\$|EUR|CHF)\)")),
+    "CHF behind": (
+        text(amounts(lambda v: f"{v} CHF")),
+        (),
+        same(r"'amount' .*\(in (\$|EUR|CHF)\)"),
+    ),
+    "kilograms": (text(amounts(lambda v: f"{v} kg")), (), same("'amount' .*in kg")),
     "plus signs": (text(amounts(lambda v: f"+{v}")), (), same()),
     "scientific": (text(amounts(lambda v: f"{v:.15e}")), (), same()),
     "scientific, large E": (text(amounts(lambda v: f"{v:.15E}")), (), same()),
     "percent": (
         text(amounts(lambda v: f"{v} %")),
         (),
-        like(amounts(lambda v: v / 100), "'amount' .* %: .*--read categorical"),
+        like(amounts(lambda v: v / 100), "'amount' .* %.: .*--read categorical"),
     ),
     "percent in some rows": (
         text(cells("amount", "12%", range(0, 400, 2))),
@@ -137,7 +139,7 @@ FITS = {
     "either way, said": (
         text(amounts(lambda v: f"{1 + int(v) % 900},125")),
         ("--read", "decimal=,"),
-        like(amounts(lambda v: 1 + int(v) % 900 + 0.125), "'amount' .*decimal commas"),
+        like(amounts(lambda v: 1 + int(v) % 900 + 0.125), "'amount' .*decimal comma"),
     ),
     "either way, settled": (
         text(lambda f: f.assign(price=[f"{i % 90 + 1}.000" for i in range(len(f))]), sep=";"),
@@ -377,7 +379,7 @@ FITS = {
     "zero bytes": (raw(b"a\x00b,fraud\n1,no\n" * 9), (), refused("no text file|damaged")),
     "a picture": (raw(b"\x89PNG\r\n\x1a\n\x00\x00"), (), refused("not UTF-8|damaged|no text")),
     "old Excel": (raw(b"\xd0\xcf\x11\xe0", "t.xls"), (), refused("Save it as .xlsx or .csv")),
-    "no extension": (raw(b"a\n1\n", "t"), (), refused("Use .csv")),
+    "no extension": (raw(b"a\n1\n", "t"), (), refused("is none of .csv")),
     "gzip that is none": (raw(b"plain", "t.csv.gz"), (), refused("damaged")),
     # Excel
     "Excel": (excel(), (), same()),

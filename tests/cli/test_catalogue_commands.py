@@ -146,7 +146,7 @@ for command, more in COMMANDS.items():
     entry(f"{command}: no table", on(lambda d: d.folder / "none.csv"), 2, "There is no file")
     entry(f"{command}: a folder", on(lambda d: d.folder), 2, "extension")
     entry(f"{command}: empty file", on(lambda d: d.text("")), 2, "is empty")
-    entry(f"{command}: format", on(lambda d: d.text("x", "t.doc")), 2, "cannot be inferred")
+    entry(f"{command}: format", on(lambda d: d.text("x", "t.doc")), 2, "is none of .csv")
     entry(
         f"{command}: column missing",
         on(lambda d: d.table(d.new.drop(columns="amount"))),

@@ -24,7 +24,7 @@ from tests.cli.messy_inputs import FEW, amounts, dates, minutes, parquet, rows_o
 GAPS, NO_DAYS = cells("amount", None, FEW), cells("opened", None, FEW)
 #: How Stata writes a missing number.
 STATA = "8.98846567431158e+307"
-BEHIND = "'amount' is read as numbers with .*brackets or a minus behind"
+BEHIND = "'amount' is read as numbers .*brackets or a minus behind"
 
 
 def signed(form):
@@ -124,7 +124,7 @@ UNTIDY_FITS = {
     "no cents, commas": (
         text(amounts(round_price(",", "--")), sep=";"),
         (),
-        like(amounts(as_price), "'amount' .*decimal commas"),
+        like(amounts(as_price), "'amount' .*decimal comma"),
     ),
     "long dashes for minus": (
         text(signed(lambda v: str(v).replace("-", "\u2013"))),

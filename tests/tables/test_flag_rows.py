@@ -54,7 +54,6 @@ def test_files_of_every_kind_get_the_same_answers(table_fit, new_cases, tmp_path
     frame = pd.read_csv(new_cases, dtype={"vip": str})
     typed = frame.assign(opened=pd.to_datetime(frame["opened"]), vip=frame["vip"] == "true")
     typed.to_parquet(tmp_path / "t.parquet")
-    typed.to_feather(tmp_path / "t.feather")
     frame.to_csv(tmp_path / "t.csv.gz", index=False)
     expected, _ = flag(table_fit.model, new_cases)
     for path in tmp_path.iterdir():

@@ -17,7 +17,7 @@ def test_columns_are_shown_as_a_fit_would_read_them(tmp_path):
     assert by_name["amount"].format == "decimal comma, thousands with a point, in €"
     assert by_name["amount"].examples == ["0,5 €", "1,5 €", "2,5 €"]
     assert [column.n_missing for column in view.columns] == [0, 0, 3, 0]
-    assert any("'amount' is read as numbers with decimal commas" in note for note in view.notes)
+    assert any("'amount' is read as numbers (decimal comma" in note for note in view.notes)
     assert any("numeric='code'" in note for note in view.notes)
 
 

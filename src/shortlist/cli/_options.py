@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 HELP = {
     "model": "A model file made by fit.",
-    "data": "A table: .csv, .tsv (also .gz), .xlsx, .jsonl, .parquet, .feather, or a folder with "
+    "data": "A table: .csv, .tsv (also .gz), .xlsx, .jsonl, .parquet, or a folder with "
     "its parts; - reads CSV from standard input.",
-    "out": "Write here, such as -o list.xlsx: .csv, .xlsx, .parquet, .feather or .jsonl.",
+    "out": "Write here, such as -o list.xlsx: .csv, .xlsx, .parquet or .jsonl.",
     "as_json": "Print JSON, for scripts.",
     "target": "The column with the labels, such as --target fraud. Default: that of the fit.",
     "id": "The column that names a case, such as --id customer; never learned from. Default: that "

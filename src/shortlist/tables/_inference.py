@@ -1,6 +1,6 @@
 """What a column holds: numbers, dates, truths or categories, and how they are written.
 
-Every debatable decision produces a note.
+Every debatable decision produces a note, which names the option that decides otherwise.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from .._core.extras import load_extra
 from ..exceptions import TableError
 from ._dates import day_formats, other_order, read_date, read_dates
-from ._inference_notes import MONTHS, ORDERED, note
 from .column_format import (
     OTHER_SIGN,
     PLAIN,
@@ -52,13 +51,44 @@ _NEGATIVE = r"\)$|[0-9%A-Za-z€£$] *-$"
 _MAY_BE_A_DATE = r"^[0-9]{1,4}[./ -]|^[A-Z][a-z]{2,8},? [A-Z0-9]"
 _LIKE_DAYS = r"^[0-9]{1,4}[./-][0-9]{1,2}[./-][0-9]{2,4}$"
 _HAS_A_YEAR = "^(19|20)[0-9]{2}[^0-9]|[^0-9](19|20)[0-9]{2}$"
-_MONTH_AND_YEAR = r"^(0[1-9]|1[0-2])\.(19|20)[0-9]{2}$"
 _BEGINS_AS_A_NUMBER = r"^[^\p{L}\p{Nd}]{0,3}\p{Nd}"
-#: Whole numbers that can be dates: their pattern, and how they would be written.
-_LIKE_DATES = {
+#: Numbers that can be dates: their pattern, and how they would be written.
+_NUMBERS_LIKE_DATES = {
     r"^(19|20)[0-9]{2}(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])$": "YYYYMMDD",
     r"^(19|20)[0-9]{2}(0[1-9]|1[0-2])$": "YYYYMM",
+    r"^(0[1-9]|1[0-2])\.(19|20)[0-9]{2}$": "MM.YYYY",
 }
+#: The same for texts.
+_MONTHS = {
+    "^[0-9]{4}-[0-9]{2}$": "YYYY-MM",
+    "^[0-9]{4}/[0-9]{2}$": "YYYY/MM",
+    "^[0-9]{1,2}/[0-9]{4}$": "MM/YYYY",
+    "^[0-9]{1,2}-[0-9]{4}$": "MM-YYYY",
+    "^[A-Z][a-z]{2}-[0-9]{2}$": "%b-%y",
+    "^[A-Z][a-z]{2}-[0-9]{4}$": "%b-%Y",
+    "^[A-Z][a-z]{2} [0-9]{4}$": "%b %Y",
+    "^[A-Z][a-z]{2,8} [0-9]{4}$": "%B %Y",
+}
+_YEAR = r"(?:19|20)[0-9]{2}"
+_PART_OF_YEAR = r"(?:Q ?[1-4]|H ?[12]|(?:W|KW|CW|week) ?[0-5]?[0-9])"
+_MONTH = (
+    r"\b(?:jan|feb|mar|mär|apr|may|mai|jun|jul|aug|sep|oct|okt|nov|dec|dez|janv|févr|mars|avr|juin"
+    r"|juil|août|déc)[\p{L}]*\b"
+)
+#: Quarters, weeks, times of day, lengths of time and fractions have an order, which is lost when
+#: they are taken for categories.
+_ORDERED = (
+    rf"^{_PART_OF_YEAR}[ /'.-]*{_YEAR}$|^{_PART_OF_YEAR}[ /'.-]+[0-9]{{2}}$",  # Q1 2024, KW 5/24
+    rf"^{_YEAR}[ /'.-]*{_PART_OF_YEAR}$|^[0-9]{{2}}[ /'.-]+{_PART_OF_YEAR}$",  # 2024-W05
+    rf"^[1-4] ?Q[ /'.-]*(?:{_YEAR}|[0-9]{{2}})$|^FY ?(?:{_YEAR}|[0-9]{{2}})",  # 1Q24, FY23/24
+    rf"[0-9].*{_MONTH}|{_MONTH}.*[0-9]",  # Mon 5 Jan 2024
+    r"^[0-9]{8}T[0-9]{4}",  # 20240105T101500
+    r"^[0-9]{1,2}(?::[0-9]{2}){0,2} ?[ap]\.?m\.?$",  # 5:30 PM
+    r"^-?P(?:[0-9.]+[YMWD])*(?:T(?:[0-9.]+[HMS])+)?$",  # PT2H30M
+    r"^[0-9]+ ?(?:'|ft|feet) ?[0-9]{1,2} ?(?:\"|''|in)?$",  # 5'11"
+    r"^(?:[0-9]+[ -])?[0-9]{1,2} ?/ ?[0-9]{1,2}$|^[0-9]* ?[½⅓⅔¼¾⅛⅜⅝⅞]$",  # 15 1/2
+    r"^(?:no|nr|num|ca|circa|about|approx|etwa|rund|über|over|under|up to)\.? ?[0-9]",  # ca. 50
+)
 
 
 @dataclass(frozen=True)
@@ -90,8 +120,7 @@ class _Texts:
     @classmethod
     def of(cls, column: Any, name: str, format: ColumnFormat) -> _Texts:
         """Count the texts that are not empty, and that the user does not call missing."""
-        texts = pa.compute.utf8_trim_whitespace(column)
-        counted = texts.drop_null().value_counts()
+        counted = pa.compute.utf8_trim_whitespace(column).drop_null().value_counts()
         values, counts = counted.field("values"), counted.field("counts")
         missing = pa.array(["", *format.missing])
         kept = pa.compute.invert(pa.compute.is_in(pa.compute.utf8_lower(values), missing))
@@ -119,10 +148,21 @@ class _Texts:
     def any(self, pattern: str) -> bool:
         return bool(self.matching(pattern).any())
 
-    def note(self, key: str, **values: Any) -> str:
-        """Return a note about the column; {first} stands for the first of these texts."""
-        first = values.pop("first", self.first if self.n_rows else "")
-        return note(key, self.name, first=first, **values)
+    def looks(self, what: str, remedy: str, *examples: str, taken: str = "treated as text") -> str:
+        """Return a note on a column that is not taken for what it may be."""
+        shown = " and ".join(repr(each) for each in examples or [self.first])
+        return f"{self.name!r} {what}, such as {shown}, and is {taken}. {remedy}"
+
+    def as_dates(self, written: str, taken: str) -> str:
+        """Return a note on a column that is not taken for dates."""
+        what = "dates" if "D" in written else "months"
+        remedy = f"To read them as dates, use date_format='{self.name}={written}'"
+        return self.looks(f"looks like {what} written as {written}", remedy, taken=taken)
+
+    def is_read(self, what: str, example: str, value: Any, remedy: str) -> str:
+        """Return a note on a column that is taken for something."""
+        said = f"{self.name!r} is read as {what}: {example!r} is {value}."
+        return f"{said} If that is wrong, use {remedy}"
 
 
 def guess_column(
@@ -134,10 +174,12 @@ def guess_column(
     """
     column = plain(column)
     kind = column.type
-    if pa.compute.is_null(column, nan_is_null=True).false_count == 0:
-        return Guess("numeric", format, [note("empty", name)])
-    if is_text(kind):
-        return _guess_texts(_Texts.of(column, name, format), format, numeric)
+    texts = _Texts.of(column, name, format) if is_text(kind) else None
+    present = pa.compute.is_null(column, nan_is_null=True).false_count
+    if not present or (texts and not texts.n_rows):
+        return Guess("numeric", format, [f"{name!r} is empty. Nothing can be learned from it."])
+    if texts:
+        return _guess_texts(texts, format, numeric)
     if pa.types.is_boolean(kind):
         return Guess("boolean", format)
     if is_number(kind):
@@ -151,15 +193,17 @@ def guess_column(
 
 
 def _guess_texts(texts: _Texts, format: ColumnFormat, numeric: bool = False) -> Guess:
-    if texts.n_rows == 0:
-        return Guess("numeric", format, [texts.note("empty")])
     if format.date_format is not None:
         return _dates_as_told(texts, format)
     if numeric:
-        return _numbers(texts, format, forced=True) or Guess("categorical", format)
+        return _forced_numbers(texts, format)
     ways = (_plain_numbers, _truths, _dates, _durations, _numbers)
     guesses = (guess(texts, format) for guess in ways)
     return next((guess for guess in guesses if guess), None) or _categories(texts, format)
+
+
+def _as_text(texts: _Texts, format: ColumnFormat, *said: str) -> Guess:
+    return Guess("categorical", format, [texts.looks(*said)])
 
 
 def _mostly(texts: _Texts, is_read: Any, format: ColumnFormat, kind: str) -> Guess | None:
@@ -171,7 +215,6 @@ def _mostly(texts: _Texts, is_read: Any, format: ColumnFormat, kind: str) -> Gue
 
 def _with_words(texts: _Texts, is_read: Any, format: ColumnFormat, kind: str) -> Guess:
     others = texts.where(~is_read)
-    words = others.known(format)
     missing = (*format.missing, *words_for_missing(others.values))
     format = replace(format, missing=tuple(dict.fromkeys(missing)))
     if not others.n_rows:
@@ -180,10 +223,12 @@ def _with_words(texts: _Texts, is_read: Any, format: ColumnFormat, kind: str) ->
     shown = ", ".join(repr(others.values[place]) for place in most)
     more = len(others.values) - _MOST_SHOWN
     shown += f" and {more} more" if more > 0 else ""
-    values = {"n": others.n_rows, "n_present": texts.n_rows, "words": shown}
-    key = "unknown words" if words.n_rows else "words"
-    what = "dates" if kind == "date" else "numbers"
-    return Guess(kind, format, [texts.note(key, what=what, **values)])
+    said = (
+        f"{texts.name!r} holds {'dates' if kind == 'date' else 'numbers'}; in {others.n_rows:,} of "
+        f"{texts.n_rows:,} rows it holds {shown}, read as missing. If they mean something, use "
+        f"categorical={texts.name!r}"
+    )
+    return Guess(kind, format, [said])
 
 
 def is_prose(column: Any) -> bool:
@@ -220,7 +265,10 @@ def _settled(guess: Guess, name: str, decimal: str) -> Guess:
     other, is_decimal = OTHER_SIGN[decimal], guess.seen == decimal
     sign = "comma" if guess.seen == "," else "point"
     meaning = "decimal sign" if is_decimal else "sign between thousands"
-    said = note("either sign", name, sign=sign, meaning=meaning, other=other)
+    said = (
+        f"{name!r} could be read in two ways. Its {sign} is taken for the {meaning}. If that is "
+        f"wrong, use decimal={other!r}"
+    )
     thousands = other if not is_decimal or decimal == "," else ""
     format = replace(guess.format, decimal=decimal, thousands=thousands)
     return replace(guess, format=format, notes=[*guess.notes, said], signs=(decimal,))
@@ -237,28 +285,25 @@ def _plain_numbers(texts: _Texts, format: ColumnFormat) -> Guess | None:
         return None
     codes = texts.matching(_CODE)
     if codes.any() and texts.all("^[0-9]+$"):
-        return Guess("categorical", format, [texts.where(codes).note("codes")])
+        remedy = f"If they are numbers, use numeric={texts.name!r}"
+        return _as_text(texts.where(codes), format, "holds codes with leading zeros", remedy)
+    notes = _about_days(texts)
     if not texts.any(r"\."):
-        return Guess("numeric", replace(format, whole=True), _about_days(texts))
+        return Guess("numeric", replace(format, whole=True), notes)
     if format.decimal == ",":
         return None
-    if texts.all(_MONTH_AND_YEAR):
-        return Guess("numeric", format, [_about_months(texts, "MM.YYYY")], (".",))
-    if not format.thousands and texts.all(_EITHER_WAY):
+    if not format.thousands and not notes and texts.all(_EITHER_WAY):
         return Guess("numeric", format, [], (".", ","), ".")
-    return Guess("numeric", format, [], (".",))
+    return Guess("numeric", format, notes, (".",))
 
 
 def _about_days(texts: _Texts) -> list[str]:
-    """Say that whole numbers may be dates: read as numbers, months have gaps between years."""
+    """Say that numbers may be dates: read as numbers, months have gaps between years."""
     finite = texts.where(~texts.matching("(?i)^[+-]?(nan|inf)"))
-    written = next((w for pattern, w in _LIKE_DATES.items() if finite.all(pattern)), None)
-    return [_about_months(texts, written)] if written and len(finite.values) > 1 else []
-
-
-def _about_months(texts: _Texts, written: str, taken: str = "read as a number") -> str:
-    what = "dates" if "D" in written else "months"
-    return texts.note("months", what=what, written=written, taken=taken)
+    written = next((w for pattern, w in _NUMBERS_LIKE_DATES.items() if finite.all(pattern)), None)
+    if written is None or len(finite.values) < 2:
+        return []
+    return [finite.as_dates(written, "read as a number")]
 
 
 class _Numbers:
@@ -274,51 +319,57 @@ class _Numbers:
         self.is_mixed = 0 < self.n_percent < self.read.n_rows
 
 
-def _numbers(texts: _Texts, format: ColumnFormat, *, forced: bool = False) -> Guess | None:
-    """Return numbers with decimal commas, thousands, currencies or %, and a few other words."""
+def _ways(texts: _Texts, format: ColumnFormat) -> tuple[list[_Numbers], ColumnFormat]:
+    """Read numbers with each decimal sign that is possible, the best way first."""
     signs = [format.decimal] if format.thousands else [".", ","]
-    unit = _unit(texts)
-    forms = [replace(format, decimal=s, thousands=OTHER_SIGN[s], unit=unit) for s in signs]
+    format = replace(format, unit=_unit(texts))
+    forms = [replace(format, decimal=sign, thousands=OTHER_SIGN[sign]) for sign in signs]
     ways = [_Numbers(texts, form) for form in forms]
-    best = max(ways, key=lambda way: way.read.n_rows)
-    if forced:
-        is_text = best.read.n_rows == 0 or best.is_mixed
-        doubt = [texts.note("no numbers")] if is_text else None
-    else:
-        doubt = _doubt(texts, ways, best, format)
-    if doubt is not None:
-        return Guess("categorical", format, doubt) if doubt else None
-    return _as_numbers(texts, best, ways, replace(format, unit=unit))
+    return sorted(ways, key=lambda way: -way.read.n_rows), format
 
 
-def _doubt(
-    texts: _Texts, ways: list[_Numbers], best: _Numbers, format: ColumnFormat
-) -> list[str] | None:
-    """Return why a column is not plainly numeric, as notes; None if it is."""
+def _forced_numbers(texts: _Texts, format: ColumnFormat) -> Guess:
+    ways, with_unit = _ways(texts, format)
+    if ways[0].read.n_rows and not ways[0].is_mixed:
+        return _as_numbers(texts, ways, with_unit)
+    what = "holds no numbers, although numeric=... names it"
+    return _as_text(texts, format, what, "Correct it, or name another column.")
+
+
+def _numbers(texts: _Texts, format: ColumnFormat) -> Guess | None:
+    """Return numbers with decimal commas, thousands, currencies or %, and a few other words."""
+    ways, with_unit = _ways(texts, format)
+    best, name = ways[0], texts.name
     is_either = np.logical_or.reduce([way.is_read for way in ways])
     n_read, n_either = best.read.n_rows, int(texts.counts[is_either].sum())
     few, words = _MOST_OTHER_WORDS * texts.n_rows, best.others.known(format)
     if n_either > n_read and n_either >= texts.n_rows - few:
-        return [best.read.note("conflict", other=best.others.first)]
-    if len(best.read.values) < 2:
-        return []
+        what = "mixes decimal points and decimal commas"
+        remedy = f"Write them in the same way, or use decimal=... and numeric={name!r}"
+        return _as_text(texts, format, what, remedy, best.read.first, best.others.first)
+    if len(best.read.values) < 2 or (words.n_rows > few and 2 * n_read <= texts.n_rows):
+        return None
     if words.n_rows > few:
-        said = words.note("many words", n=words.n_rows, n_present=texts.n_rows)
-        return [said] if 2 * n_read > texts.n_rows else []
-    return [texts.note("percent")] if best.is_mixed else None
+        what = f"holds numbers, but in {words.n_rows:,} of {texts.n_rows:,} rows other words"
+        remedy = f"To read these as missing, use numeric={name!r}"
+        return _as_text(words, format, what, remedy)
+    if best.is_mixed:
+        remedy = f"Write all values in the same way, or leave it out: drop={name!r}"
+        return _as_text(texts, format, "holds % in some rows only", remedy)
+    return _as_numbers(texts, ways, with_unit)
 
 
-def _as_numbers(texts: _Texts, best: _Numbers, ways: list[_Numbers], format: ColumnFormat) -> Guess:
-    beside = best.currencies
-    currency = beside[0] if len(beside) == 1 else ""
+def _as_numbers(texts: _Texts, ways: list[_Numbers], format: ColumnFormat) -> Guess:
+    best = ways[0]
+    currency = best.currencies[0] if len(best.currencies) == 1 else ""
     format = replace(format, percent=best.n_percent > 0, currency=currency)
     seen = "," if best.read.any(",") else "."
     signs: tuple[str, ...] = (best.sign,)
-    if len(ways) > 1 and ways[0].read.n_rows == ways[1].read.n_rows:
+    if len(ways) > 1 and best.read.n_rows == ways[1].read.n_rows:
         signs = (".", ",") if best.read.any("[.,]") else ()
     if len(signs) == 1 and "," in (best.sign, seen):
         format = replace(format, decimal=best.sign, thousands=OTHER_SIGN[best.sign])
-    look = _about_look(best.read, format, beside) if len(signs) < 2 else []
+    look = _about_look(best, format) if len(signs) < 2 else []
     guess = _with_words(texts, best.is_read, format, "numeric")
     return replace(guess, notes=[*look, *guess.notes], signs=signs, seen=seen)
 
@@ -333,32 +384,27 @@ def _unit(texts: _Texts) -> str:
     return "" if is_currency(unit) else unit
 
 
-def _about_look(numbers: _Texts, format: ColumnFormat, beside: list[str]) -> list[str]:
+def _about_look(best: _Numbers, format: ColumnFormat) -> list[str]:
     """Say how numbers are read that are not written as a computer writes them."""
+    numbers = best.read
     negative = numbers.where(numbers.matching(_NEGATIVE))
-    has_thousands = bool(format.thousands) and numbers.any(f"[0-9][{format.thousands}][0-9]{{3}}")
-    looks = {
-        "decimal commas": format.decimal == ",",
-        "a sign between thousands": has_thousands,
-        "gaps between thousands": not has_thousands and numbers.any(r"[0-9][\s'’][0-9]{3}"),
-        "%": format.percent,
-        f"the unit {format.unit}": bool(format.unit),
-        "currencies": bool(beside),
-        "brackets or a minus behind if they are negative": negative.n_rows > 0,
-    }
-    seen = [look for look, is_seen in looks.items() if is_seen]
+    has_thousands = format.thousands and numbers.any(f"[0-9][{format.thousands}][0-9]{{3}}")
+    written = replace(format, missing=(), thousands=format.thousands if has_thousands else "")
+    looks = [
+        written.in_words,
+        "a gap between thousands" if numbers.any(r"[0-9][\s'’][0-9]{3}") else "",
+        "brackets or a minus behind if negative" if negative.n_rows else "",
+        f"the currencies {' and '.join(best.currencies)}, which count alike"
+        if len(best.currencies) > 1
+        else "",
+    ]
+    seen = ", ".join(filter(None, looks))
     if not seen:
         return []
     first = max((negative if negative.n_rows else numbers).values[:1_000], key=len)
-    value = find_number(first, format)
-    notes = [numbers.note("look", seen=_listed(seen), first=first, value=value)]
-    mixed = [numbers.note("currencies", found=_listed(beside))] if len(beside) > 1 else []
-    return notes + mixed
-
-
-def _listed(words: list[str]) -> str:
-    *first, last = words
-    return f"{', '.join(first)} and {last}" if first else last
+    remedy = f"decimal=..., categorical={numbers.name!r} or drop={numbers.name!r}"
+    value = f"{find_number(first, format):.15g}"
+    return [numbers.is_read(f"numbers ({seen})", first, value, remedy)]
 
 
 def _durations(texts: _Texts, format: ColumnFormat) -> Guess | None:
@@ -370,8 +416,10 @@ def _durations(texts: _Texts, format: ColumnFormat) -> Guess | None:
     guess = _mostly(texts, is_read, replace(format, colons=colons), "numeric")
     if guess is None:
         return None
-    times = texts.where(is_read)
-    said = times.note("durations", value=duration(times.first, colons))
+    first = texts.where(is_read).first
+    value = f"{duration(first, colons):.15g} in its last unit"
+    remedy = f"categorical={texts.name!r}"
+    said = texts.is_read("durations or times of day", first, value, remedy)
     return replace(guess, notes=[said, *guess.notes])
 
 
@@ -385,33 +433,33 @@ def _truths(texts: _Texts, format: ColumnFormat) -> Guess | None:
     if words <= {"true", "false"}:
         return Guess("boolean", format)
     shown = " and ".join(repr(word) for word in sorted(words, key=lambda word: -TRUTHS[word])[:4])
-    return Guess("boolean", format, [texts.note("truths", words=shown)])
+    return Guess("boolean", format, [f"{texts.name!r} holds {shown}, read as true and false."])
 
 
 def _dates(texts: _Texts, format: ColumnFormat) -> Guess | None:
-    if not texts.any(_MAY_BE_A_DATE):
+    known = texts.known(format) if texts.any(_MAY_BE_A_DATE) else None
+    if known is None or not known.n_rows:
         return None
-    known = texts.known(format)
-    formats = day_formats(known.values, known.counts) if known.n_rows else []
+    formats = day_formats(known.values, known.counts)
+    ways = (f"date_format='{texts.name}={order}/YYYY'" for order in ("DD/MM", "MM/DD"))
+    remedy = f"Say how they are written, for example with {' or '.join(ways)}"
     if not formats:
-        return _as_text("no such days", known, format) if known.all(_LIKE_DAYS) else None
+        what = "looks like dates that do not all exist"
+        return _as_text(known, format, what, remedy) if known.all(_LIKE_DAYS) else None
     date_format, n_read = formats[0]
     is_read = ~np.isnan(read_dates(known.values, date_format))
     read, left = known.where(is_read), known.where(~is_read)
     if known.n_rows - n_read > _MOST_OTHER_WORDS * known.n_rows:
-        return _as_text("several formats", read, format, other=left.first)
+        what = "holds dates in several formats"
+        return _as_text(known, format, what, remedy, read.first, left.first)
     if len(formats) > 1:
-        return _as_text("either order", known, format)
+        return _as_text(known, format, "looks like dates whose order is ambiguous", remedy)
     found = _dates_as_told(texts, replace(format, date_format=date_format))
     notes = _about_other_order(left, date_format)
     if date_format not in (None, "%d.%m.%Y"):
         day = np.datetime64(int(read_date(read.first, date_format)), "D")
-        notes = [read.note("dates", day=day), *notes]
+        notes.append(read.is_read("dates", read.first, day, f"date_format='{texts.name}=...'"))
     return replace(found, notes=[*notes, *found.notes])
-
-
-def _as_text(key: str, texts: _Texts, format: ColumnFormat, **values: Any) -> Guess:
-    return Guess("categorical", format, [texts.note(key, **values)])
 
 
 def _about_other_order(left: _Texts, date_format: str | None) -> list[str]:
@@ -423,7 +471,11 @@ def _about_other_order(left: _Texts, date_format: str | None) -> list[str]:
     if not swapped.n_rows:
         return []
     part = "day" if str(date_format).index("d") < str(date_format).index("m") else "month"
-    return [left.note("other order", other=swapped.first, part=part)]
+    return [
+        f"{left.name!r} holds {swapped.first!r}, although most of its dates have the {part} first. "
+        "Days up to 12 do not show this: more dates may be the wrong way round. Check how the "
+        f"table was made, or leave the column out: drop={left.name!r}"
+    ]
 
 
 def _dates_as_told(texts: _Texts, format: ColumnFormat) -> Guess:
@@ -433,21 +485,23 @@ def _dates_as_told(texts: _Texts, format: ColumnFormat) -> Guess:
     return guess or _guess_texts(texts, replace(format, date_format=None))
 
 
+def _are_dates(texts: list[str], date_format: str) -> bool:
+    return not np.isnan(read_dates(texts, date_format)).any()
+
+
 def _categories(texts: _Texts, format: ColumnFormat) -> Guess:
     """Return categories, with a note if the texts look like months, numbers or parts of years."""
     known = texts.known(format)
     if not known.n_rows:
         return Guess("categorical", format)
-    for pattern, written in MONTHS.items():
-        if (
-            known.all(pattern)
-            and not np.isnan(read_dates(known.values, as_strptime(written))).any()
-        ):
-            said = _about_months(known, written, "treated as text")
-            return Guess("categorical", format, [said])
+    for pattern, written in _MONTHS.items():
+        if known.all(pattern) and _are_dates(known.values, as_strptime(written)):
+            return Guess("categorical", format, [known.as_dates(written, "treated as text")])
     n_numbers = int(known.counts[known.matching(_BEGINS_AS_A_NUMBER)].sum())
     many = len(known.values) >= _FEWEST_TEXTS or known.all(_HAS_A_YEAR)
     is_odd = many and n_numbers >= (1 - _MOST_OTHER_WORDS) * known.n_rows
-    if is_odd or known.all("(?i)" + "|".join(f"(?:{pattern})" for pattern in ORDERED)):
-        return _as_text("odd", known, format)
+    if is_odd or known.all("(?i)" + "|".join(f"(?:{pattern})" for pattern in _ORDERED)):
+        remedy = "Write plain numbers in one unit, or dates such as 2024-05-31"
+        remedy += f"; or leave it out: drop={texts.name!r}"
+        return _as_text(known, format, "looks like numbers or dates", remedy)
     return Guess("categorical", format)

@@ -18,11 +18,10 @@ from .._core.files import flattened
 from ..exceptions import TableError
 from ._source import MISSING_TEXTS, OpenTable, listed, not_utf8, translated
 from ._text_files import open_bytes, utf8_file
-from ._totals import about_subtotal, is_subtotal, rows_left_out
+from ._totals import note_subtotal, rows_left_out
 from .options import ReadOptions
 
 pa = load_extra("pyarrow", needed_for="Reading tables")
-pd = load_extra("pandas", needed_for="Reading tables")
 
 _CHUNK_LINES = 1 << 14
 _LARGEST_EXACT = 1 << 53
@@ -68,13 +67,13 @@ def open_workbook(
 ) -> OpenTable:
     """Open a sheet of an Excel workbook; all of it is held in memory."""
     openpyxl = load_extra("openpyxl", needed_for="Reading Excel files")
+    notes: list[str] = []
     with translated(name), open(path, "rb") as file:
         try:
             plain = not _has_merged_cells(path)
             book = openpyxl.load_workbook(file, read_only=plain, data_only=True)
-            notes: list[str] = []
             sheet = _sheet(book, name, reading, notes)
-            rows = [list(row) for row in sheet.iter_rows(values_only=True)]
+            rows = [[_cell(value) for value in row] for row in sheet.iter_rows(values_only=True)]
             merged = [] if plain else [each.bounds for each in sheet.merged_cells.ranges]
         except (KeyError, ValueError, TypeError, AttributeError) as error:
             if isinstance(error, TableError):
@@ -82,43 +81,51 @@ def open_workbook(
             raise TableError(
                 f"{name} is damaged or not what its extension says: it is not an Excel workbook."
             ) from None
-    width = max(map(len, rows), default=0)
-    frame = pd.DataFrame([row + [None] * (width - len(row)) for row in rows], dtype=object)
-    frame = frame.where(frame.map(_is_filled), None)
     where = f"The sheet {sheet.title!r} of {name}"
-    groups = _spread(frame, merged, where, notes)
-    heading, frame = _heading(frame, groups, where, notes)
-    frame = _without_end(frame, name, reading, notes)
-    empty = [column for place, column in heading.items() if frame[place].isna().all()]
-    if empty and len(frame):
+    groups = _spread(rows, merged, where, notes)
+    names, rows = _below_heading(rows, groups, where, notes)
+    while rows and not any(map(_is_filled, rows[-1])):
+        rows.pop()
+    cells = [["" if value is None else _as_text(value) for value in row] for row in rows]
+    n_left_out, _ = rows_left_out(reversed(cells), name, reading, notes)
+    rows = rows[: len(rows) - n_left_out]
+    note_subtotal(cells[: len(rows)], name, reading, notes)
+    empty = [name for place, name in names.items() if not any(map(_is_filled, _at(rows, place)))]
+    if empty and rows:
         with contextlib.closing(openpyxl.load_workbook(path, read_only=True)) as book:
             _check_formulas(book[sheet.title], empty, name)
     missing = {*MISSING_TEXTS, *reading.na}
-    places = {column: place for place, column in heading.items()}
+    places = {column: place for place, column in names.items()}
 
     def chunks(wanted: Collection[str]) -> Iterator[Any]:
-        columns = {column: frame[places[column]].tolist() for column in wanted}
-        cells = {c: [None if _is_missing(v, missing) else v for v in columns[c]] for c in wanted}
-        yield pa.table({c: as_arrow(values) for c, values in cells.items()})
+        yield pa.table({c: as_arrow(_at(rows, places[c], missing)) for c in wanted})
 
-    return OpenTable(name, list(heading.values()), chunks, reading, notes)
+    return OpenTable(name, list(names.values()), chunks, reading, notes)
 
 
-def _is_missing(value: Any, missing: set[str]) -> bool:
-    return isinstance(value, str) and value.strip() in missing
+def _cell(value: Any) -> Any:
+    return None if isinstance(value, str) and not value.strip() else value
+
+
+def _is_filled(value: Any) -> bool:
+    return value is not None
+
+
+def _at(rows: list[list[Any]], place: int, missing: Collection[str] = ()) -> list[Any]:
+    """Return a column of rows, which may be of different lengths."""
+    values = (row[place] if place < len(row) else None for row in rows)
+    return [None if isinstance(v, str) and v.strip() in missing else v for v in values]
 
 
 def _sheet(book: Any, name: str, reading: ReadOptions, notes: list[str]) -> Any:
     names = [sheet.title for sheet in book.worksheets if sheet.sheet_state == "visible"]
     if reading.sheet in book.sheetnames:
         return book[reading.sheet]
-    if reading.sheet is not None and len(names) != 1:
+    if not names or (reading.sheet is not None and len(names) != 1):
         raise TableError(
-            f"{name} has no sheet {reading.sheet!r}. Its sheets are {listed(book.sheetnames)}; "
-            "name one with sheet=...."
+            f"{name} has no sheet {reading.sheet or 'with cells'!r}. Its sheets are "
+            f"{listed(book.sheetnames)}; name one with sheet=...."
         )
-    if not names:
-        raise TableError(f"{name} has no sheet with cells. Name one with sheet=....")
     if len(names) > 1 or reading.sheet is not None:
         notes.append(
             f"{name} has the sheets {listed(book.sheetnames)}; {names[0]!r} is read. For another "
@@ -134,55 +141,38 @@ def _has_merged_cells(path: Path) -> bool:
         return any(b"mergeCell " in archive.read(part) for part in sheets)
 
 
-def _spread(frame: Any, merged: list[Any], where: str, notes: list[str]) -> set[int]:
+def _spread(rows: list[Any], merged: list[Any], where: str, notes: list[str]) -> set[int]:
     """Give all rows of merged cells their value; return the rows with cells merged sideways."""
     below = [bounds for bounds in merged if bounds[3] > bounds[1]]
     for left, first, _, last in below:
-        frame.iloc[first - 1 : last, left - 1] = frame.iat[first - 1, left - 1]
+        for row in rows[first:last]:
+            row[left - 1] = rows[first - 1][left - 1]
     if below:
         notes.append(f"{where} has merged cells. Their value counts for all rows they span.")
     return {first - 1 for left, first, right, _ in merged if right > left}
 
 
-def _is_filled(value: Any) -> bool:
-    return value is not None and str(value).strip() != ""
-
-
-def _heading(
-    frame: Any, groups: set[int], where: str, notes: list[str]
-) -> tuple[dict[int, str], Any]:
+def _below_heading(
+    rows: list[Any], groups: set[int], where: str, notes: list[str]
+) -> tuple[dict[int, str], list[Any]]:
     """Return the place and the name of every column, and the rows below the heading."""
-    filled = frame.notna()
-    n_filled = filled.sum(axis=1)
+    n_filled = [sum(map(_is_filled, row)) for row in rows]
     # A title above the heading has few cells.
-    may_be = 2 * n_filled > n_filled[n_filled > 0].median()
-    first = next((row for row in frame.index[may_be] if row not in groups), None)
+    usual = np.median([n for n in n_filled if n] or [0])
+    first = next((r for r, n in enumerate(n_filled) if 2 * n > usual and r not in groups), None)
     if first is None:
         raise TableError(f"{where} is empty. Its first row must hold the column names.")
-    if n_filled[:first].any():
+    if any(n_filled[:first]):
         notes.append(f"{where} has a title above its heading, which is left out.")
-    names = {p: str(frame.at[first, p]).strip() for p in frame.columns[filled.loc[first]]}
-    others = filled.loc[first + 1 :].any()
-    nameless = [place for place in frame.columns[others] if place not in names]
+    names = {
+        place: str(value).strip() for place, value in enumerate(rows[first]) if _is_filled(value)
+    }
+    below = rows[first + 1 :]
+    filled = {place for row in below for place, value in enumerate(row) if _is_filled(value)}
+    nameless = sorted(filled - set(names))
     if nameless:
         notes.append(f"{where} has no name for column {nameless[0] + 1}, which is left out.")
-    return names, frame.loc[first + 1 :]
-
-
-def _without_end(frame: Any, name: str, reading: ReadOptions, notes: list[str]) -> Any:
-    is_filled = frame.notna().any(axis=1).to_numpy()
-    frame = frame.iloc[: len(frame) - int(np.argmax(is_filled[::-1])) if is_filled.any() else 0]
-    rows = [_cells(row) for row in frame.to_numpy().tolist()]
-    n_left_out, _ = rows_left_out(reversed(rows), name, reading, notes)
-    n_kept = len(rows) - n_left_out
-    subtotal = next((cells for cells in rows[:n_kept] if is_subtotal(cells)), None)
-    if subtotal and not reading.keep_total:
-        notes.append(about_subtotal(name, subtotal))
-    return frame.iloc[:n_kept]
-
-
-def _cells(row: list[Any]) -> list[str]:
-    return ["" if value is None else _as_text(value) for value in row]
+    return names, below
 
 
 def _check_formulas(sheet: Any, columns: list[str], name: str) -> None:
@@ -250,9 +240,10 @@ def _record(line: bytes, number: int, name: str) -> dict[str, Any]:
             "no letter. Write both halves."
         ) from None
     except (ValueError, RecursionError):
-        raise TableError(
-            f"Line {number:,} of {name} is not JSON. Write one object per line."
-        ) from None
+        record = None
     if not isinstance(record, dict):
-        raise TableError(f"Line {number:,} of {name} must be a JSON object with named values.")
+        raise TableError(
+            f"Line {number:,} of {name} is not JSON. Write one JSON object with named values per "
+            "line."
+        )
     return record

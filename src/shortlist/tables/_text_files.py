@@ -19,7 +19,7 @@ import numpy as np
 from .._core.extras import load_extra
 from ..exceptions import TableError
 from ._source import MISSING_TEXTS, OpenTable, translated
-from ._totals import IN_TOTALS, about_subtotal, is_subtotal, rows_left_out
+from ._totals import IN_TOTALS, note_subtotal, rows_left_out
 from .options import ReadOptions
 
 pa = load_extra("pyarrow", needed_for="Reading tables")
@@ -54,16 +54,13 @@ def open_text(
     named = [column or f"\0{place}" for place, column in enumerate(columns, 1)]
 
     def chunks(wanted: Collection[str]) -> Iterator[Any]:
-        subtotal = None
-        if not has_rows:
-            return
+        is_noted = False
         with translated(name):
-            batches = _batches(path, start, named, delimiter, reading)
+            batches = _batches(path, start, named, delimiter, reading) if has_rows else iter(())
             batches = _checked(batches, path, name, delimiter, notes)
             for table in _cases(batches, name, reading, notes):
-                if subtotal is None and not reading.keep_total:
-                    subtotal = _subtotal(table)
-                    notes.extend([] if subtotal is None else [about_subtotal(name, subtotal)])
+                if not is_noted:
+                    is_noted = note_subtotal(_may_be_totals(table), name, reading, notes)
                 yield table.select(list(wanted))
 
     return OpenTable(name, [c for c in columns if c], chunks, reading, notes, delimiter)
@@ -140,12 +137,12 @@ def _cells(table: Any) -> list[list[str]]:
     return [[cell or "" for cell in row.values()] for row in table.to_pylist()]
 
 
-def _subtotal(table: Any) -> list[str] | None:
-    """Return the cells of the first row that looks like a total; None if there is none."""
+def _may_be_totals(table: Any) -> list[list[str]]:
+    """Return the cells of rows that begin like a total."""
     first = table.column(0)
     may_be = pa.compute.fill_null(pa.compute.match_substring_regex(first, IN_TOTALS), True)
     places = np.flatnonzero(np.array(may_be, dtype=bool))[:_MOST_TRIED]
-    return next((cells for cells in _cells(table.take(places)) if is_subtotal(cells)), None)
+    return _cells(table.take(places))
 
 
 def _checked(
@@ -237,7 +234,7 @@ def utf8_file(path: Path, name: str, stack: contextlib.ExitStack, reading: ReadO
             shutil.copyfileobj(sys.stdin.buffer, file)
     with open_bytes(path) as file:
         encoding = _marked(file.read(4), name) or reading.encoding or "utf-8"
-    if encoding.lower().replace("_", "-") in _UTF8:
+    if encoding.lower().replace("_", "-") in _UTF8 or _is_utf8(path):
         return path
     copy = _copy(stack)
     with (
@@ -268,16 +265,14 @@ def _marked(head: bytes, name: str) -> str | None:
     return "utf-16-be" if len(head) == 4 and head[0] == head[2] == 0 else None
 
 
-def is_utf8(path: Path) -> bool:
-    """Return whether a file is UTF-8 text with letters beyond ASCII; False for standard input."""
-    if str(path) == "-" or not path.is_file():
-        return False
+def _is_utf8(path: Path) -> bool:
+    """Return whether a file is UTF-8 text with letters beyond ASCII, whatever was said about it."""
     beyond = False
     try:
         with _open_chars(path) as file:
             while piece := file.read(_BLOCK_BYTES):
                 beyond |= not piece.isascii()
-    except (UnicodeError, OSError, EOFError):
+    except UnicodeError:
         return False
     return beyond
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from .options import ReadOptions
 
@@ -33,7 +33,7 @@ def rows_left_out(
     for cells in upward:
         if len(cells) > 1 and not any(cell.strip() for cell in cells):
             n_empty += 1
-        elif len(cells) > 1 and is_total(cells) and not reading.keep_total:
+        elif len(cells) > 1 and _is_total(cells) and not reading.keep_total:
             totals.append(cells)
         else:
             break
@@ -44,7 +44,7 @@ def rows_left_out(
         "a case, use keep_total=True"
         for total in totals
     )
-    if not reading.keep_total and looks_left_over(cells, next(upward, [])):
+    if not reading.keep_total and _looks_left_over(cells, next(upward, [])):
         notes.append(
             f"The last row of {name} is nearly empty ({_in_short(cells)}), but counts as a case. "
             "If it is a total or a remark, remove it."
@@ -52,7 +52,7 @@ def rows_left_out(
     return n_empty + len(totals), n_empty
 
 
-def is_total(cells: Collection[str]) -> bool:
+def _is_total(cells: Collection[str]) -> bool:
     """Return whether a last row looks like a total: it says so, and holds nothing but numbers."""
     words = [cell.strip() for cell in cells]
     others = [word for word in words if not _TOTAL.fullmatch(word)]
@@ -61,7 +61,7 @@ def is_total(cells: Collection[str]) -> bool:
     return "" in others or all(_NUMBER.fullmatch(word) for word in others)
 
 
-def is_subtotal(cells: Collection[str]) -> bool:
+def _is_subtotal(cells: Collection[str]) -> bool:
     """Return whether any row looks like a total: it begins so, with numbers and empty cells."""
     words = [cell.strip() for cell in cells]
     filled = [word for word in words if word]
@@ -70,7 +70,7 @@ def is_subtotal(cells: Collection[str]) -> bool:
     return all(_NUMBER.fullmatch(word) for word in filled[1:])
 
 
-def looks_left_over(cells: Collection[str], before: Collection[str]) -> bool:
+def _looks_left_over(cells: Collection[str], before: Collection[str]) -> bool:
     """Return whether a last row looks like a total without a word, or like a remark."""
     filled, filled_before = ([bool(c.strip()) for c in row] for row in (cells, before))
     if len(filled) < 3 or 2 * sum(filled) > len(filled) or 2 * sum(filled_before) <= len(filled):
@@ -78,12 +78,17 @@ def looks_left_over(cells: Collection[str], before: Collection[str]) -> bool:
     return sum(filled) == 1 or (not filled[0] and filled_before[0])
 
 
-def about_subtotal(name: str, cells: Collection[str]) -> str:
-    """Say that a row in the middle looks like a total."""
-    return (
-        f"A row of {name} looks like a total ({_in_short(cells)}), but counts as a case. If it is "
-        "not, remove it and all rows like it."
-    )
+def note_subtotal(
+    rows: Iterable[list[str]], name: str, reading: ReadOptions, notes: list[str]
+) -> bool:
+    """Say that a row in the middle looks like a total; return whether there is one."""
+    cells = None if reading.keep_total else next(filter(_is_subtotal, rows), None)
+    if cells is not None:
+        notes.append(
+            f"A row of {name} looks like a total ({_in_short(cells)}), but counts as a case. If it "
+            "is not, remove it and all rows like it."
+        )
+    return cells is not None
 
 
 def _in_short(cells: Collection[str]) -> str:

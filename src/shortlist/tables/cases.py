@@ -15,7 +15,6 @@ from .._core.arrays import Mask, Rows
 from .._core.extras import load_extra
 from ..exceptions import TableError
 from ._source import OpenTable
-from ._text_files import is_utf8
 from .columns import MISSING_CATEGORY, as_ids, look_damaged
 from .lists import without_escape
 from .model import TableModel
@@ -201,8 +200,7 @@ def read_exclusions(path: Path, id: str | None, reading: ReadOptions = INFER_ALL
             f"The cases in {path} are found by their ids, and this model has no id column. Name "
             "one with id=..."
         )
-    encoding = None if is_utf8(path) else reading.encoding
-    said = ReadOptions(sep=reading.sep, encoding=encoding, sheet=reading.sheet, na=reading.na)
+    said = INFER_ALL.after(reading)
     with open_table(path, reading=said) as source:
         name = source.columns[0] if len(source.columns) == 1 else id
         source.require([name], "which is the id of the cases to leave out")

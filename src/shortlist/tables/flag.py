@@ -93,7 +93,7 @@ def flag_rows(
         A table with the columns that the model needs, of any length.
     file : binary file
         Where to write the decisions.
-    format : {"csv", "parquet", "feather", "jsonl"}, default="csv"
+    format : {"csv", "xlsx", "parquet", "jsonl"}, default="csv"
         The format of the decisions.
     keep : collection of str, default=()
         Columns of the table to carry along; ``["all"]`` takes all of them.

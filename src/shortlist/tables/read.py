@@ -1,4 +1,4 @@
-"""The file formats of tables: which function reads which extension, and Parquet and Feather.
+"""The file formats of tables: which function reads which extension, Parquet, and folders.
 
 The extension of a file decides its format. To add a format, add a function to `_OPENERS`; formats
 for writing are in `write.py`.
@@ -23,13 +23,11 @@ from ._text_files import open_text
 from .options import INFER_ALL, ReadOptions
 
 pa = load_extra("pyarrow", needed_for="Reading tables")
-for _module in ("ipc", "parquet"):
-    load_extra(f"pyarrow.{_module}", needed_for="Reading tables")
+load_extra("pyarrow.parquet", needed_for="Reading tables")
 
 _CHUNK_BYTES = 1 << 22
 _CHUNK_ROWS = 1 << 16
 _UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
-_OLD_EXCEL = (".xls", ".xlsb", ".ods", ".numbers")
 
 
 @contextlib.contextmanager
@@ -62,42 +60,29 @@ def _opener(path: Path) -> Opener:
         return open_text
     if path.is_dir():
         return _open_folder
-    if _extension(path) in _OLD_EXCEL:
-        raise TableError(f"{path} has a format that is not read. Save it as .xlsx or .csv.")
-    opener = _OPENERS.get(_extension(path))
-    if opener is None:
+    if _extension(path) not in _OPENERS:
         raise TableError(
-            f"The format of {path} cannot be inferred from its extension. Use .csv, .tsv, "
-            ".csv.gz, .xlsx, .jsonl, .parquet, .feather or .arrow, or - for CSV on standard input."
+            f"The extension of {path} is none of .csv, .tsv, .csv.gz, .xlsx, .jsonl and .parquet. "
+            "Save it as .xlsx or .csv, or use - for CSV on standard input."
         )
-    return opener
+    return _OPENERS[_extension(path)]
 
 
-def _open_typed(
+def _open_parquet(
     path: Path, name: str, stack: contextlib.ExitStack, reading: ReadOptions
 ) -> OpenTable:
-    """Open a Parquet or Feather file, without the row numbers that pandas saves."""
+    """Open a Parquet file, without the row numbers that pandas saves."""
     raw = stack.enter_context(pa.OSFile(str(path)))
-    if _extension(path) in _FEATHER:
-        feather = pa.ipc.open_file(raw)
-        schema = feather.schema
-    else:
-        # With buffering in advance, the whole file would end up in memory.
-        options = {"buffer_size": _CHUNK_BYTES, "pre_buffer": False}
-        parquet = stack.enter_context(pa.parquet.ParquetFile(raw, **options))
-        schema = parquet.schema_arrow
-
-    def batches(wanted: list[str]) -> Iterator[Any]:
-        if _extension(path) in _FEATHER:
-            return map(feather.get_batch, range(feather.num_record_batches))
-        return iter(parquet.iter_batches(_CHUNK_ROWS, columns=wanted))
+    # With buffering in advance, the whole file would end up in memory.
+    options = {"buffer_size": _CHUNK_BYTES, "pre_buffer": False}
+    file = stack.enter_context(pa.parquet.ParquetFile(raw, **options))
+    columns = [name for name in file.schema_arrow.names if not _UNNAMED_INDEX.fullmatch(name)]
 
     def chunks(wanted: Collection[str]) -> Iterator[Any]:
         with translated(name):
-            for batch in batches(list(wanted)):
+            for batch in file.iter_batches(_CHUNK_ROWS, columns=list(wanted)):
                 yield pa.Table.from_batches([batch]).select(list(wanted))
 
-    columns = [column for column in schema.names if not _UNNAMED_INDEX.fullmatch(column)]
     return OpenTable(name, columns, chunks, reading)
 
 
@@ -153,10 +138,9 @@ def _check_unique(source: OpenTable) -> None:
 
 Opener = Callable[[Path, str, contextlib.ExitStack, ReadOptions], OpenTable]
 _TEXT, _LINES = (".csv", ".tsv", ".txt"), (".jsonl", ".ndjson")
-_PARQUET, _FEATHER = (".parquet", ".pq"), (".feather", ".arrow")
 _OPENERS: dict[str, Opener] = {
     **dict.fromkeys((*_TEXT, *(f"{suffix}.gz" for suffix in _TEXT)), open_text),
     **dict.fromkeys((*_LINES, *(f"{suffix}.gz" for suffix in _LINES)), open_json_lines),
     **dict.fromkeys((".xlsx", ".xlsm"), open_workbook),
-    **dict.fromkeys((*_PARQUET, *_FEATHER), _open_typed),
+    **dict.fromkeys((".parquet", ".pq"), _open_parquet),
 }

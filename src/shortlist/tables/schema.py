@@ -18,7 +18,6 @@ from ._inference import Guess, guess_column, is_prose, settle_decimals
 from ._labels import find_labels, is_rare_label
 from ._repeats import IdCounter, Repeated
 from ._source import OpenTable
-from ._text_files import is_utf8
 from .column_format import MISSING_CATEGORY, PLAIN
 from .columns import SOMEWHERE, Feature, Place, as_ids, is_missing
 from .options import INFER_ALL, ReadOptions
@@ -118,11 +117,7 @@ class TableSchema:
         self, path: Path, *, reading: ReadOptions | None = None
     ) -> AbstractContextManager[OpenTable]:
         """Open a later file, which is read as the table of the fit was."""
-        said = reading or INFER_ALL
-        merged = said.after(self.reading)
-        if said.encoding is None and merged.encoding is not None and is_utf8(path):
-            merged = replace(merged, encoding=None)  # this file has another one than the first
-        return open_table(path, reading=merged)
+        return open_table(path, reading=(reading or INFER_ALL).after(self.reading))
 
     def adapted(self, reading: ReadOptions) -> TableSchema:
         """Return this schema for values about which the user says more than at the fit."""

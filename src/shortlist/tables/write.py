@@ -1,4 +1,4 @@
-"""Writing tables: CSV, Excel, JSON lines, Parquet and Feather."""
+"""Writing tables: CSV, Excel, JSON lines and Parquet."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .._core.extras import load_extra
 from ..exceptions import TableError, TableNote
 
 pa = load_extra("pyarrow", needed_for="Writing tables")
-for _module in ("csv", "ipc", "parquet"):
+for _module in ("csv", "parquet"):
     load_extra(f"pyarrow.{_module}", needed_for="Writing tables")
 
 Write = Callable[[dict[str, Any]], None]
@@ -25,11 +25,11 @@ _FORBIDDEN = {code: None for code in range(32) if chr(code) not in "\t\n\r"}
 def output_format(path: Path) -> str:
     """Return the format of an output file, by its extension."""
     suffix = path.suffix.lower().removeprefix(".")
-    known = {"pq": "parquet", "arrow": "feather", "ndjson": "jsonl"}.get(suffix, suffix)
+    known = {"pq": "parquet", "ndjson": "jsonl"}.get(suffix, suffix)
     if known not in _WRITERS:
         raise TableError(
             f"Tables cannot be written with the extension of {path}. "
-            "Use .csv, .xlsx, .parquet, .feather or .jsonl."
+            "Use .csv, .xlsx, .parquet or .jsonl."
         )
     return known
 
@@ -38,88 +38,72 @@ def output_format(path: Path) -> str:
 def open_writer(file: BinaryIO, format: str, schema: dict[str, str]) -> Iterator[Write]:
     """Write columns to an open file; `schema` gives their names and Arrow types."""
     arrow = pa.schema([(name, pa.type_for_alias(kind)) for name, kind in schema.items()])
-    with _WRITERS[format](file, arrow) as write:
-        yield lambda columns: write(pa.record_batch(columns, schema=arrow))
+    with _WRITERS[format](file, arrow) as writer:
+        yield lambda columns: writer.write(pa.record_batch(columns, schema=arrow))
 
 
-@contextlib.contextmanager
-def _csv(file: BinaryIO, schema: Any) -> Iterator[Callable[[Any], None]]:
-    with pa.csv.CSVWriter(
-        file, schema, write_options=pa.csv.WriteOptions(quoting_style="needed")
-    ) as writer:
-        yield writer.write
+def _csv(file: BinaryIO, schema: Any) -> Any:
+    options = pa.csv.WriteOptions(quoting_style="needed")
+    return pa.csv.CSVWriter(file, schema, write_options=options)
 
 
-@contextlib.contextmanager
-def _xlsx(file: BinaryIO, schema: Any) -> Iterator[Callable[[Any], None]]:
-    openpyxl = load_extra("openpyxl", needed_for="Writing Excel files")
-    book = openpyxl.Workbook(write_only=True)
-    sheet = book.create_sheet("shortlist")
-    n_rows = n_cut = 0
+class _JsonLines(contextlib.AbstractContextManager[Any]):
+    """Writes an object per row."""
 
-    def append(values: list[Any]) -> None:
-        nonlocal n_rows, n_cut
-        n_rows += 1
-        n_cut += sum(isinstance(value, str) and _as_cell(value) != value for value in values)
-        if n_rows > _MOST_ROWS_OF_A_SHEET:
+    def __init__(self, file: BinaryIO, schema: Any) -> None:
+        self._file = file
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def write(self, batch: Any) -> None:
+        for row in batch.to_pylist():
+            self._file.write(json.dumps(row).encode() + b"\n")
+
+
+class _Workbook(contextlib.AbstractContextManager[Any]):
+    """Writes a sheet, which is saved at the end; texts stay texts, also those that begin with =."""
+
+    def __init__(self, file: BinaryIO, schema: Any) -> None:
+        openpyxl = load_extra("openpyxl", needed_for="Writing Excel files")
+        self._file, self._book = file, openpyxl.Workbook(write_only=True)
+        self._sheet, self._cell = self._book.create_sheet("shortlist"), openpyxl.cell.WriteOnlyCell
+        self._n_rows = self._n_cut = 0
+        self._append(schema.names)
+
+    def write(self, batch: Any) -> None:
+        for row in batch.to_pylist():
+            self._append(row.values())
+
+    def _append(self, values: Any) -> None:
+        self._n_rows += 1
+        if self._n_rows > _MOST_ROWS_OF_A_SHEET:
             raise TableError("A sheet of Excel has too few rows for this table. Write a .csv file.")
-        sheet.append([_cell(openpyxl, sheet, value) for value in values])
+        self._sheet.append([self._text(v) if isinstance(v, str) else v for v in values])
 
-    def write(batch: Any) -> None:
-        for row in batch.to_pylist():
-            append(list(row.values()))
+    def _text(self, text: str) -> Any:
+        kept = text.translate(_FORBIDDEN)[:_MOST_SIGNS_OF_A_CELL]
+        self._n_cut += kept != text
+        cell = self._cell(self._sheet, kept)
+        cell.data_type = "s"
+        return cell
 
-    append(list(schema.names))
-    yield write
-    book.save(file)
-    if n_cut:
-        warnings.warn(
-            f"{n_cut:,} texts have control characters or more than {_MOST_SIGNS_OF_A_CELL:,} "
-            "characters, which Excel does not take. They are shortened. Files that end in .csv or "
-            ".parquet have them as they are.",
-            TableNote,
-            stacklevel=2,
-        )
-
-
-def _as_cell(text: str) -> str:
-    return text.translate(_FORBIDDEN)[:_MOST_SIGNS_OF_A_CELL]
-
-
-def _cell(openpyxl: Any, sheet: Any, value: Any) -> Any:
-    """Return a cell; a text that starts with = stays a text."""
-    if not isinstance(value, str):
-        return value
-    cell = openpyxl.cell.WriteOnlyCell(sheet, _as_cell(value))
-    cell.data_type = "s"
-    return cell
-
-
-@contextlib.contextmanager
-def _parquet(file: BinaryIO, schema: Any) -> Iterator[Callable[[Any], None]]:
-    with pa.parquet.ParquetWriter(file, schema) as writer:
-        yield writer.write_batch
-
-
-@contextlib.contextmanager
-def _feather(file: BinaryIO, schema: Any) -> Iterator[Callable[[Any], None]]:
-    with pa.ipc.new_file(file, schema) as writer:
-        yield writer.write
-
-
-@contextlib.contextmanager
-def _jsonl(file: BinaryIO, schema: Any) -> Iterator[Callable[[Any], None]]:
-    def write(batch: Any) -> None:
-        for row in batch.to_pylist():
-            file.write(json.dumps(row).encode() + b"\n")
-
-    yield write
+    def __exit__(self, *error: object) -> None:
+        if error[0] is None:
+            self._book.save(self._file)
+        if self._n_cut:
+            warnings.warn(
+                f"{self._n_cut:,} texts have control characters or more than "
+                f"{_MOST_SIGNS_OF_A_CELL:,} characters, which Excel does not take. They are "
+                "shortened. Files that end in .csv or .parquet have them as they are.",
+                TableNote,
+                stacklevel=2,
+            )
 
 
 _WRITERS: dict[str, Any] = {
     "csv": _csv,
-    "xlsx": _xlsx,
-    "parquet": _parquet,
-    "feather": _feather,
-    "jsonl": _jsonl,
+    "xlsx": _Workbook,
+    "parquet": pa.parquet.ParquetWriter,
+    "jsonl": _JsonLines,
 }
