@@ -108,7 +108,7 @@ def fit_table(
     Parameters
     ----------
     path : Path
-        A CSV, TSV (also gzipped), Excel, JSON lines or Parquet file; ``-`` reads CSV from standard input.
+        A CSV, TSV, Excel, JSON lines or Parquet file; ``-`` reads CSV from standard input.
     target : str
         The column with the labels.
     capacity : Capacity
