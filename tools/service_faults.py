@@ -65,13 +65,6 @@ def serve(folder, database, port, build, mutant):
             return time.time() + offset + rng.uniform(-0.3, 0.3)
         return time.time()
 
-    class Models(PlainModels):
-        def use(self, store):
-            """Ignore the connection of a worker."""
-
-        def close(self):
-            """Close nothing."""
-
     store = open_store(database)
     store.connect()
     warm_up_controller(QueueSettings(PERIOD, 200.0), store, 1)
@@ -80,7 +73,7 @@ def serve(folder, database, port, build, mutant):
         database, clock=SteadyClock(60.0, wall=wall), build=build or build_name(), patience=3.0
     )
     return supervisor.run_service(
-        config, host="127.0.0.1", port=port, workers=WORKERS, models=Models()
+        config, host="127.0.0.1", port=port, workers=WORKERS, models=PlainModels()
     )
 
 

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("msgspec")
 pytest.importorskip("uvicorn")
 
-from shortlist.service import _models, setup
+from shortlist.service import _models
 from tests.service.helpers import PostgresServer, find_postgres
 
 _numbers = itertools.count()
@@ -63,9 +63,7 @@ def model_file(tmp_path_factory):
 def models_are_read_once():
     """Read each model file once: every service of a test would read the same one again."""
     with pytest.MonkeyPatch.context() as patch:
-        once = functools.lru_cache(maxsize=8)(_models.read_model)
-        for module in (_models, setup):
-            patch.setattr(module, "read_model", once)
+        patch.setattr(_models, "read_model", functools.lru_cache(maxsize=8)(_models.read_model))
         yield
 
 

@@ -119,7 +119,7 @@ class PlainModel:
 class PlainModels:
     """Gives out plain models."""
 
-    def get(self, id):
+    def get(self, id, store):
         """Return a model."""
         return PlainModel(id)
 

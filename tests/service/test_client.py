@@ -261,7 +261,7 @@ def test_a_shared_total_is_for_good(tmp_path, model_file):
     start(shared, 6)
     with pytest.raises(ValueError, match="made with total 6"):
         start(shared, None)
-    with pytest.raises(ValueError, match=r"a total of 6, and not 2.*--adopt"):
+    with pytest.raises(ValueError, match=r"total 6, and not 2.*--adopt"):
         start(shared, 2)
     start(shared, 2, adopt=True)
     with opened(str(shared)) as store:

@@ -58,7 +58,7 @@ class Decider:
     ) -> None:
         self.queue, self._store, self._models, self._config = queue, store, models, config
         self._deliver = deliver
-        self._scorer = Scorer(models)
+        self._scorer = Scorer(models, store)
         self._cases: deque[Case] = deque()
         self._changes: deque[Change] = deque()
         self._finished: list[Ticket] = []
@@ -174,7 +174,7 @@ class Decider:
         if self.replica is None:
             self.replica = join_queue(self._store, self.queue, self._config.build)
         if not self.ready:
-            self.id_fields = self._models.get(self.replica.model).id_fields
+            self.id_fields = self._models.get(self.replica.model, self._store).id_fields
             self.ready = True
         return self.replica
 

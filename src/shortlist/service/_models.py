@@ -24,12 +24,11 @@ from ..tables import TableModel, WorkColumns, load_model
 from ..tables.reasons import reasons_for
 from ..tables.row_parser import RowParser
 from ._lines import Item
-from .store import Entry, Store, StoreError
+from .store import Entry, Store
 
 __all__ = [
     "LoadedModel",
     "ModelCache",
-    "add_model",
     "calibration_bytes",
     "calibration_of",
     "expected_arrivals",
@@ -128,49 +127,46 @@ def score_items(model: TableModel, parser: RowParser, items: list[Item]) -> Floa
 
 
 class ModelCache:
-    """Loads models from the database, and keeps the latest few."""
+    """The models of the database that were used lately, loaded."""
 
     def __init__(self) -> None:
-        self._store: Store | None = None
         self._loaded: OrderedDict[int, LoadedModel] = OrderedDict()
         self._lock = threading.Lock()
 
-    def use(self, store: Store) -> None:
-        """Read from a connection, which a process that was forked must not share."""
-        self._store = store
+    def add(self, content: bytes, store: Store) -> LoadedModel:
+        """Add a model file to the database, unless it is there; return the model."""
+        model = read_model(content)
+        row = {
+            "sha256": hashlib.sha256(content).hexdigest(),
+            "scorer": scorer_name(model),
+            "added": time.time(),
+            "calibration": calibration_bytes(model),
+            "file": content,
+        }
+        id = store.insert_next("model", "id", row, unless=("sha256", "scorer"))
+        with self._lock:
+            return self._keep(LoadedModel(id, model))
 
-    def close(self) -> None:
-        """Close the connection."""
-        if self._store is not None:
-            self._store.close()
-
-    def get(self, id: int, model: TableModel | None = None) -> LoadedModel:
+    def get(self, id: int, store: Store) -> LoadedModel:
         """Return a model, loaded before or now; another scorer than recorded raises an error."""
         with self._lock:
-            if id not in self._loaded:
-                self._loaded[id] = self._load(id, model)
-                while len(self._loaded) > _LOADED_AT_ONCE:
-                    self._loaded.popitem(last=False)
-            self._loaded.move_to_end(id)
-            return self._loaded[id]
-
-    def _load(self, id: int, model: TableModel | None) -> LoadedModel:
-        store = self._store
-        assert store is not None
-        try:
-            if store.link is None:
-                store.connect()
+            if id in self._loaded:
+                return self._keep(self._loaded[id])
             [(content, scorer)] = store.query("SELECT file, scorer FROM model WHERE id = ?", id)
-        except StoreError:
-            store.close()
-            raise
-        loaded = LoadedModel(id, model or read_model(bytes(content)))
-        if loaded.scorer != scorer:
-            raise ValueError(
-                f"Model {id} is scored by {scorer}, but this program scores by {loaded.scorer}. "
-                "Scores of both must not be mixed. Post the model again to make a new version."
-            )
-        return loaded
+            model = LoadedModel(id, read_model(bytes(content)))
+            if model.scorer != scorer:
+                raise ValueError(
+                    f"Model {id} is scored by {scorer}, but this program scores by {model.scorer}. "
+                    "Scores of both must not be mixed. Post the model again to make a new version."
+                )
+            return self._keep(model)
+
+    def _keep(self, model: LoadedModel) -> LoadedModel:
+        self._loaded[model.id] = model
+        self._loaded.move_to_end(model.id)
+        while len(self._loaded) > _LOADED_AT_ONCE:
+            self._loaded.popitem(last=False)
+        return model
 
 
 def scorer_name(model: TableModel) -> str:
@@ -196,12 +192,6 @@ def expected_arrivals(model: TableModel, amount: float, *, of_work: bool) -> int
     return max(1, round(amount / share)) if share > 0 else 1_000
 
 
-def least_worth(model: TableModel, given: float | None) -> float | None:
-    """Return the least score for which a slot is used: the given one, or the model's own."""
-    own = model.schema.work
-    return given if given is not None or own is None else own.worth
-
-
 def usual_effort(model: TableModel) -> float:
     """Return how much a flagged case usually takes, which a model fitted with efforts knows."""
     if model.schema.work is None or model.schema.work.effort is None:
@@ -222,19 +212,6 @@ def read_model(content: bytes) -> TableModel:
             return load_model(path)
         except ValueError as error:
             raise ValueError(str(error).replace(str(path), "The file")) from None
-
-
-def add_model(store: Store, content: bytes, model: TableModel | None = None) -> int:
-    """Add a model file to the database, unless it is there; return its number."""
-    model = model or read_model(content)
-    row = {
-        "sha256": hashlib.sha256(content).hexdigest(),
-        "scorer": scorer_name(model),
-        "added": time.time(),
-        "calibration": calibration_bytes(model),
-        "file": content,
-    }
-    return store.insert_next("model", "id", row, unless=("sha256", "scorer"))
 
 
 def calibration_bytes(model: TableModel) -> bytes:

@@ -11,7 +11,6 @@ import msgspec
 
 from ..online.decisions import PROBE
 from ._api import Claim, ClaimBody, Listed, Listing, ListQuery, Outcome, OutcomeBody
-from ._models import ModelCache
 from ._requests import Problem
 from ._service import Call
 from ._status import describe_queue
@@ -57,7 +56,7 @@ def list_cases(call: Call, query: ListQuery) -> Listing:
     [(flagged,)] = store.query(f"SELECT count(*) FROM log WHERE {_FLAGGED}", queue.id, period)
     rows = store.query(_LISTED, queue.id, period, query.limit, query.skip)
     entries = [Entry(*row[: len(Entry._fields)]) for row in rows]
-    reasons = _reasons(call.service.models, entries)
+    reasons = _reasons(call, entries)
     listed = []
     for (*_, reviewer, expires, rare), entry in zip(rows, entries, strict=True):
         is_held = expires is not None and expires > now
@@ -72,13 +71,14 @@ def list_cases(call: Call, query: ListQuery) -> Listing:
     return Listing(queue.name, period, flagged, listed)
 
 
-def _reasons(models: ModelCache, entries: list[Entry]) -> dict[int, list[dict[str, Any]]]:
+def _reasons(call: Call, entries: list[Entry]) -> dict[int, list[dict[str, Any]]]:
     """Return for each entry the columns that raised its score, by the model that decided."""
     found: dict[int, list[dict[str, Any]]] = {}
     for id in {entry.model or 0 for entry in entries}:
         # A model that this program cannot load explains nothing.
         with contextlib.suppress(ValueError, ImportError):
-            found |= models.get(id).explain([entry for entry in entries if entry.model == id])
+            model = call.service.models.get(id, call.store)
+            found |= model.explain([entry for entry in entries if entry.model == id])
     return found
 
 

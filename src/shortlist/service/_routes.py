@@ -22,12 +22,12 @@ from ._api import (
     Route,
     SomeCases,
 )
-from ._models import ModelCache, add_model
+from ._models import LoadedModel
 from ._requests import Problem
 from ._service import Call
 from ._waiting import Case
 from .settings import QueueSettings
-from .store import CAPACITY, MODEL, OBSERVATION, Store
+from .store import CAPACITY, MODEL, OBSERVATION
 
 __all__ = ["ROUTES"]
 
@@ -100,13 +100,13 @@ async def change_capacity(call: Call, body: CapacityBody) -> CapacityChange:
 async def change_model(call: Call, body: bytes) -> ModelChange:
     """Switch to another model."""
     call.service.decider(call.queue)
-    id = await call.service.ask(_add_model, call.store, body)
+    id = await call.service.ask(_add_model, call, body)
     return ModelChange(model=id, **await call.change(MODEL, {"model": id}))
 
 
-def _add_model(store: Store, content: bytes) -> int:
+def _add_model(call: Call, content: bytes) -> int:
     try:
-        return add_model(store, content)
+        return call.service.models.add(content, call.store).id
     except (ValueError, ImportError, OSError) as error:
         raise Problem(422, "invalid-value", f"The model cannot be read: {error}") from None
 
@@ -118,17 +118,15 @@ async def observe(call: Call, body: SomeCases) -> Observed:
         replica = service.decider(call.queue).replica
         if replica is None:
             break
-        scores = await service.loop.run_in_executor(
-            None, _scores, service.models, replica.model, body
-        )
-        place = await call.change(OBSERVATION, {"model": replica.model, "scores": scores})
+        model = await service.ask(service.models.get, replica.model, call.store)
+        scores = await service.loop.run_in_executor(None, _scores, model, body)
+        place = await call.change(OBSERVATION, {"model": model.id, "scores": scores})
         if not place.get("stale"):
             return Observed(observed=len(scores), **place)
     raise Problem(503, "unavailable", "The service is not ready, or its model changes too often.")
 
 
-def _scores(models: ModelCache, id: int, cases: list[dict[str, Any]]) -> list[float]:
-    model = models.get(id)
+def _scores(model: LoadedModel, cases: list[dict[str, Any]]) -> list[float]:
     items = [model.read(case) for case in cases]
     for item in items:
         if item.error is not None:

@@ -53,7 +53,6 @@ class Service:
         self.config, self._on_lock = config, on_lock
         self.store: Store = open_store(config.database, on_lock=on_lock)
         self.models = models or ModelCache()
-        self.models.use(open_store(config.database))
         self.ring = KeyRing(self.store, required=config.keys_required)
         self.deciders: dict[str, Decider] = {}
         self.metrics = metrics or Metrics()
@@ -78,7 +77,6 @@ class Service:
             await self.loop.run_in_executor(None, decider.close)
         self._thread.shutdown()
         self.store.close()
-        self.models.close()
 
     def _open(self) -> None:
         """Start a decider for each queue that has none yet; read the keys."""

@@ -10,7 +10,7 @@ import msgspec
 from ._models import LoadedModel, ModelCache
 from ._replica import drawn_of, reason_of
 from ._requests import Problem
-from .store import Entry, PromiseError, StoreError
+from .store import Entry, PromiseError, Store, StoreError
 
 __all__ = ["Answer", "Case", "Change", "Scorer", "Ticket", "Waiting", "answer_of"]
 
@@ -92,8 +92,8 @@ class Scorer:
         has been taken, all cases at once; other cases would wait for slower ones.
     """
 
-    def __init__(self, models: ModelCache) -> None:
-        self._models = models
+    def __init__(self, models: ModelCache, store: Store) -> None:
+        self._models, self._store = models, store
         self.is_quick = False
 
     def score(self, batch: list[Case], model: int) -> list[tuple[Case, Problem]]:
@@ -103,7 +103,7 @@ class Scorer:
             return []
         started = time.monotonic()
         try:
-            failed = _score(self._models.get(model), stale)
+            failed = _score(self._models.get(model, self._store), stale)
         except (ValueError, StoreError, PromiseError, ImportError) as error:
             failed = [(case, Problem(503, "no-model", str(error))) for case in stale]
         self.is_quick = time.monotonic() - started < _QUICK

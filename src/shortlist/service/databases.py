@@ -21,15 +21,15 @@ def open_store(address: str, *, on_lock: Callable[[bool], None] | None = None) -
 
 
 @contextlib.contextmanager
-def opened(address: str) -> Iterator[Store]:
-    """Open a database that a service has made, with the present tables."""
-    if not address.startswith(("postgresql://", "postgres://")) and not Path(address).is_file():
+def opened(address: str, *, create: bool = False) -> Iterator[Store]:
+    """Open a database that a service has made, or make one, with the present tables."""
+    store = open_store(address)
+    if isinstance(store, SQLiteStore) and not create and not store.path.is_file():
         raise ValueError(
             f"There is no database {address}. Start a service first: shortlist serve MODEL"
         )
-    store = open_store(address)
     try:
-        store.connect()
+        store.connect(create=create)
         store.make_tables()
         yield store
     except StoreError as error:

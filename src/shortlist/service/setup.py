@@ -10,19 +10,11 @@ from pathlib import Path
 
 from ..online import DriftAlarm
 from ._group import GroupMaker, join_queue, make_queue
-from ._models import (
-    ModelCache,
-    add_model,
-    calibration_of,
-    expected_arrivals,
-    least_worth,
-    read_model,
-    usual_effort,
-)
+from ._models import ModelCache, calibration_of, expected_arrivals, usual_effort
 from ._status import capacities_of, capacity_at
-from .databases import open_store
+from .databases import opened
 from .settings import QueueSettings, build_name, first_controller
-from .store import CAPACITY, COMMAND, MODEL, TOTAL_SET, QueueRow, Store, StoreError
+from .store import CAPACITY, COMMAND, MODEL, TOTAL_SET, QueueRow, Store
 
 __all__ = ["prepare", "warm_up_controller"]
 
@@ -49,43 +41,51 @@ def prepare(
     A queue that exists keeps its period, its capacity and its model. If the given ones differ,
     this is an error, unless `adopt` is true: then its capacity and its model are changed.
     """
-    store, models = open_store(database), ModelCache()
-    models.use(store)
-    try:
-        store.connect(create=True)
-    except StoreError as error:
-        raise ValueError(f"The database cannot be used: {error}") from None
-    store.make_tables()
-    there = {row.name: row for row in store.queues()}
-    if model_file is not None:
-        content = model_file.read_bytes()
-        model = read_model(content)
-        id = add_model(store, content, model)
-        models.get(id, model)
-        arrivals = expect or expected_arrivals(model, max([*queues.values(), 1]), of_work=of_work)
-        settings = QueueSettings(
-            period, arrivals, starts_at, worth=least_worth(model, worth), probe=probe,
-            usual_effort=usual_effort(model) if of_work else None,
-            probe_key=(probe_key or secrets.token_hex(16)) if probe else None,
-        )  # fmt: skip
-        for name in filter(there.__contains__, queues):
-            _compare(store, there[name], settings, queues[name], id, total, adopt=adopt)
-        if total is not None:
-            _set_total(store, total)
-        for name, count in queues.items():
-            controller = first_controller(settings, count, calibration_of(store, id))
-            make_queue(
-                store, name, settings, controller, model=id, at=time.time(),
-                total=None if total is None else _TOTAL,
-            )  # fmt: skip
-    elif not there:
-        raise ValueError("The database has no queue yet. Name a model file to make one.")
-    for row in store.queues():
-        model_id = _model_of(store, row.id)
-        models.get(model_id).warm_up()
-        warm_up_controller(QueueSettings.from_json(row.settings), store, model_id)
-    store.close()
+    models = ModelCache()
+    with opened(database, create=True) as store:
+        if model_file is not None:
+            model = models.add(model_file.read_bytes(), store)
+            own = model.table.schema.work
+            settings = QueueSettings(
+                period,
+                expect or expected_arrivals(model.table, max(1, *queues.values()), of_work=of_work),
+                starts_at,
+                own.worth if worth is None and own is not None else worth,
+                usual_effort(model.table) if of_work else None,
+                probe,
+                (probe_key or secrets.token_hex(16)) if probe else None,
+            )
+            _make_queues(store, queues, settings, model.id, total, adopt=adopt)
+        elif not store.queues():
+            raise ValueError("The database has no queue yet. Name a model file to make one.")
+        for row in store.queues():
+            id = _model_of(store, row.id)
+            models.get(id, store).warm_up()
+            warm_up_controller(QueueSettings.from_json(row.settings), store, id)
     return models
+
+
+def _make_queues(
+    store: Store,
+    queues: Mapping[str, float],
+    settings: QueueSettings,
+    model: int,
+    total: int | None,
+    *,
+    adopt: bool,
+) -> None:
+    """Make the queues that do not exist yet, after all others were compared."""
+    for row in store.queues():
+        if row.name in queues:
+            _compare(store, row, settings, queues[row.name], model, total, adopt=adopt)
+    if total is not None:
+        _set_total(store, total)
+    for name, count in queues.items():
+        controller = first_controller(settings, count, calibration_of(store, model))
+        make_queue(
+            store, name, settings, controller, model=model, at=time.time(),
+            total=None if total is None else _TOTAL,
+        )  # fmt: skip
 
 
 def _set_total(store: Store, total: int) -> None:
@@ -137,35 +137,32 @@ def _compare(
                 "cannot change. Use the old one or another database, or start without a model file "
                 "to leave all queues as they are."
             )
-    in_force, had_model = (
-        capacity_at(capacities_of(store, row.id), time.time()),
-        _model_of(store, row.id),
-    )
-    differing = [
-        f"a total of {had_total}, and not {total}" if had_total != total else "",
-        f"a capacity of {in_force}, and not {count}" if in_force != count else "",
-        "another model" if had_model != model else "",
-    ]
-    if any(differing) and not adopt:
+    had = {
+        "total": had_total,
+        "capacity": capacity_at(capacities_of(store, row.id), time.time()),
+        "model": _model_of(store, row.id),
+    }
+    wanted = {"total": total, "capacity": count, "model": model}
+    differing = [name for name in had if had[name] != wanted[name]]
+    if differing and not adopt:
+        words = [f"{name} {had[name]}, and not {wanted[name]}" for name in differing]
         raise ValueError(
-            f"The queue {row.name!r} has {' and '.join(filter(None, differing))}. Start with "
-            "--adopt to change it, or change it while the service runs (PUT .../capacity, "
-            "POST .../model)."
+            f"The queue {row.name!r} has {'; '.join(words)}. Start with --adopt to change it, or "
+            "change it while the service runs (PUT .../capacity, POST .../model)."
         )
-    changes = [(CAPACITY, {kept.unit: count})] if in_force != count else []
-    changes += [(MODEL, {"model": model})] if had_model != model else []
-    if changes:
-        _change(store, row.id, changes)
+    if had["capacity"] != count:
+        _change(store, row.id, CAPACITY, {kept.unit: count})
+    if had["model"] != model:
+        _change(store, row.id, MODEL, {"model": model})
 
 
-def _change(store: Store, queue: int, changes: list[tuple[int, dict[str, float]]]) -> None:
-    """Append changes to the log, as a worker would."""
+def _change(store: Store, queue: int, kind: int, body: dict[str, float]) -> None:
+    """Append a change to the log, as a worker would."""
     replica = join_queue(store, queue, build_name())
     row, entries, total = store.begin(queue, replica.seq)
     replica.follow(entries)
     maker = GroupMaker(replica, row, total, time.time())
-    for kind, body in changes:
-        maker.add_change(kind, body, COMMAND)
+    maker.add_change(kind, body, COMMAND)
     store.commit(maker.group())
 
 

@@ -17,7 +17,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from multiprocessing.context import ForkProcess
 from typing import Any
 
@@ -34,6 +34,7 @@ __all__ = ["run_service"]
 _log = logging.getLogger("shortlist.service")
 _LONGEST_HOLD = 2.0  # seconds
 _DRAIN = 10
+_BACKLOG = 2_048
 _SWITCH = 0.0005  # seconds that one thread of a worker may keep the others waiting
 _MOST_STARTS = 20  # of one worker in a minute; more means that it cannot start
 
@@ -62,41 +63,30 @@ def run_service(
     on_ready : callable, default=None
         Called with the host and the port before the first worker starts.
     """
-    with _listening(host, port, workers) as listeners:
-        if on_ready is not None:
-            on_ready(*listeners[0].getsockname()[:2])
-        return _Workers(config, models, listeners).run()
+    listeners = _listen(host, port, workers)
+    if on_ready is not None:
+        on_ready(*listeners[0].getsockname()[:2])
+    return _Workers(config, models, listeners).run()
 
 
-@contextlib.contextmanager
-def _listening(host: str, port: int, workers: int) -> Iterator[list[socket.socket]]:
+def _listen(host: str, port: int, workers: int) -> list[socket.socket]:
     """Listen once for each worker, and let the kernel spread connections over them.
 
     One socket for all would give most connections to the worker that wakes up first. The parent
     keeps every socket open, so that connections outlive the worker that did not take them.
     """
-    with _bound(host, port) as alone:  # fails if another program listens here
-        port = alone.getsockname()[1]
-    with contextlib.ExitStack() as stack:
-        listeners = [stack.enter_context(_bound(host, port, shared=True)) for _ in range(workers)]
-        for listener in listeners:
-            listener.listen(2_048)
-        yield listeners
-
-
-def _bound(host: str, port: int, *, shared: bool = False) -> socket.socket:
     kind = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # With its protocol named, asyncio sends small answers at once (TCP_NODELAY).
-    bound = socket.socket(kind, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    if shared:
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     try:
-        bound.bind((host, port))
+        with socket.create_server((host, port), family=kind) as alone:  # is the port free?
+            port = alone.getsockname()[1]
+        listeners = [
+            socket.create_server((host, port), family=kind, backlog=_BACKLOG, reuse_port=True)
+            for _ in range(workers)
+        ]
     except OSError as error:
-        bound.close()
         raise ValueError(f"Cannot listen on {host}:{port}: {error.strerror}.") from None
-    return bound
+    # Made from its number, a socket knows its protocol: asyncio then sends small answers at once.
+    return [socket.socket(fileno=listener.detach()) for listener in listeners]
 
 
 class _Workers:
@@ -184,7 +174,6 @@ class _Workers:
             ws="none",
             proxy_headers=False,
             timeout_keep_alive=30,
-            backlog=2_048,
         )
         uvicorn.Server(settings).run(sockets=[self._listeners[place]])
 
