@@ -132,7 +132,7 @@ MUTANTS = [
     # Folds
     Mutant("worst cases without the tail", "thresholds/guarantees.py", "stats.beta.sf(worst, a + 1, b) / error * a", "stats.beta.sf(worst, a, b) / error * a", FOLDS),
     Mutant("ties near the cut not lifted", "_core/ranking.py", "flag_above(lift(scores[close]), cut, ", "flag_above(scores[close], cut, ", FOLDS),
-    Mutant("one model for all folds", "classifier/_classifier.py", "self._score(take_rows(X, own), fold) for own, fold in pairs", "self._score(take_rows(X, own), 0) for own, fold in pairs", EVERY_ROW),
+    Mutant("one model for all folds", "classifier/_classifier.py", "self._score(scoring.take_rows(X, own), fold) for own, fold in pairs", "self._score(scoring.take_rows(X, own), 0) for own, fold in pairs", EVERY_ROW),
     Mutant("a row's fold depends on the batch", "thresholds/rules.py", "picks(np.arange(n_rows(facts.X)))", "np.linspace(0, 0.99, n_rows(facts.X))", EVERY_ROW),
     # Write, sync, answer
     Mutant("no sync of a decision", "service/_sqlite.py", "{'FULL' if self._sync else 'OFF'}", "OFF", DURABLE),

@@ -114,7 +114,7 @@ def test_it_says_which_promise_holds(options, words):
     model = CapacityClassifier(LOGISTIC, **options).fit(X, y)
     for expected in [*words, "Row by row", "Lists (select)"]:
         assert expected in model.promise_
-    low, high = model.flag_rate_interval_
+    low, high = model.rule_.flag_rate_interval
     assert 0 <= low < high <= 1
 
 
@@ -177,13 +177,13 @@ def test_segments_work_with_folds():
     flagged = model.flag(new, segments=where)
     assert 0.02 < flagged[where == "north"].mean() < 0.08
     assert 0.05 < flagged[where == "south"].mean() < 0.14
-    assert len(model.segment_calibrations_["north"]) == 10
+    assert len(model.rule_.segment_calibrations["north"]) == 10
     listed = model.select(new, segments=where)
     assert listed[where == "north"].sum() <= 0.05 * (where == "north").sum()
     narrower = model.with_capacity(segment_capacities={"north": TENTH, "south": None})
     assert narrower.flag(new, segments=where)[where == "north"].mean() > 0.05
     recent = model.recalibrate(new, segments=where)
-    assert isinstance(recent.segment_thresholds_["north"], float)
+    assert isinstance(recent.rule_.segment_thresholds["north"], float)
 
 
 def test_a_row_has_the_same_score_alone():

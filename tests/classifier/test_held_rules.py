@@ -44,7 +44,7 @@ def test_each_kind_of_classifier_holds_its_rule(fraud, regions, options, n_folds
     assert set(model.rule_.segment_calibrations) == set(options.get("segment_capacities", ()))
     described = model.rule_.describe()
     assert described["thresholds"] == model.thresholds_.tolist()
-    assert described["segment_thresholds"] == model.segment_thresholds_
+    assert described["segment_thresholds"] == model.rule_.segment_thresholds
     assert Capacity.from_json(json.loads(json.dumps(described))["capacity"]) == TENTH
 
 
@@ -83,10 +83,10 @@ def test_recalibrating_keeps_the_kind_of_the_rule(fraud, regions):
     """Segments stay segments, with thresholds from the new items."""
     X, y = fraud
     model = logistic(capacity=TENTH, segment_capacities=LIMITS).fit(X, y, segments=regions)
-    before = model.segment_thresholds_
+    before = model.rule_.segment_thresholds
     model.recalibrate(X[:2000] * 1.1, segments=regions[:2000])
     assert set(model.rule_.segment_calibrations) == set(LIMITS)
-    assert model.segment_thresholds_ != before
+    assert model.rule_.segment_thresholds != before
     assert model.calibration_scores_.size == 2000
 
 

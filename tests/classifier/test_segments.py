@@ -49,8 +49,8 @@ def test_a_segment_is_cut_as_it_would_be_alone():
     for name, limit in LIMITS.items():
         own = name == REGION
         alone = CapacityClassifier(MODEL, capacity=limit, **BY_HAND).fit(X[own], Y[own])
-        assert model.segment_thresholds_[name] == alone.threshold_
-    assert set(model.segment_calibrations_) == set(LIMITS)
+        assert model.rule_.segment_thresholds[name] == alone.threshold_
+    assert set(model.rule_.segment_calibrations) == set(LIMITS)
 
 
 def test_the_capacity_for_all_items_holds_as_well():
@@ -120,7 +120,7 @@ def test_none_is_no_limit_and_the_default_is_for_the_others():
     assert flagged[region == "south"].mean() == 0.02
     assert flagged[others].mean() == 0.04
     assert flagged[region == "north"].mean() > 0.5
-    assert list(model.segment_thresholds_) == ["north", "south", None]
+    assert list(model.rule_.segment_thresholds) == ["north", "south", None]
 
 
 def test_new_capacities_need_no_data():
@@ -149,7 +149,7 @@ def test_segments_follow_the_calibration_items(cv):
         MODEL, capacity=None, segment_capacities=LIMITS, cv=cv, ensemble=False, random_state=0
     ).fit(X, Y, segments=REGION)
     n_calibration = 4_000 if cv == 0.5 else 8_000
-    found = model.segment_calibrations_
+    found = model.rule_.segment_calibrations
     assert sum(one.n_calibration for one in found.values()) == n_calibration
     assert all(one.flagged_fraction <= LIMITS[name].value for name, one in found.items())
     assert clone(model).get_params()["segment_capacities"] == LIMITS

@@ -19,48 +19,11 @@ from sklearn.utils import indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from .._core.arrays import Floats, Mask, Rows
-from .._core.folds import (
-    Groups,
-    TrainedModels,
-    WrapperMixin,
-    aligned_with_rows,
-    check_classes,
-    check_cv_option,
-    check_enough_rare,
-    check_labels,
-    check_no_groups,
-    check_trained,
-    fit_on_folds,
-    fit_out_of_bag,
-    forget,
-    hold_out,
-    holds_out,
-    is_prefit,
-    random_folds,
-    remember_features,
-    restored_on_error,
-    route,
-    take_trained,
-    unseen_once,
-)
+from .._core import folds, scoring
+from .._core.arrays import Floats, Mask, Rows, TieKeys
 from .._core.ids import check_ids, number_groups
-from .._core.intervals import Interval
 from .._core.labels import count_labels, find_rare
 from .._core.probing import check_probe
-from .._core.scoring import (
-    RESPONSE_METHODS,
-    Scores,
-    informed,
-    mean_of,
-    mean_scores,
-    n_rows,
-    probabilities,
-    rare_scores,
-    response_method_of,
-    score_classes,
-    take_rows,
-)
 from .._core.validation import UNCHANGED, check_confidence, check_count, check_option, check_seed
 from .._core.work import check_efforts, check_values
 from ..capacity import Capacity, check_capacity, check_efforts_suit
@@ -94,7 +57,7 @@ def _model_has(method: str) -> Any:
     return check
 
 
-class CapacityClassifier(WrapperMixin, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     r"""Flag as many rare items as a follow-up capacity allows, with any classifier inside.
 
     Parameters
@@ -191,7 +154,8 @@ class CapacityClassifier(WrapperMixin, ClassifierMixin, MetaEstimatorMixin, Base
         The capacity as a fraction of all items.
     rule_ : Rule
         The object that decides: one threshold, one for each fold, and one for each segment that
-        has a capacity. It keeps the calibration scores.
+        has a capacity (`segment_calibrations` and `segment_thresholds`). It keeps the calibration
+        scores, and knows the `flag_rate_interval` of `predict` and `flag`.
     threshold_ : float
         Items with a score strictly above are flagged. Absent if there are several models.
     thresholds_ : ndarray of shape (n_models,)
@@ -208,18 +172,11 @@ class CapacityClassifier(WrapperMixin, ClassifierMixin, MetaEstimatorMixin, Base
         One for each of `estimators_`, or one for all of them after `recalibrate`.
     promise_ : str
         What holds for the flags of single rows, and what for lists, in plain words.
-    flag_rate_interval_ : Interval
-        Confidence interval of the true flag rate of `predict` and `flag`.
     out_of_fold_scores_ : ndarray of shape (n_items,)
         For each row of `fit` its score by a model that has not seen it; NaN where there is none.
         With :func:`~shortlist.metrics.out_of_fold_detection` they measure the model.
     folds_ : ndarray of int, shape (n_items,)
         The number of that model among `estimators_`; -1 where there is none.
-    segment_calibrations_ : dict from segments to CalibratedThreshold
-        One for each segment with a capacity.
-    segment_thresholds_ : dict from segments to floats
-        What a score must exceed in each segment, by its own limit and the one for all items;
-        `None` stands for the segments that are not named.
     likelihood_ratio_threshold_ : float
         For probability scores, the level :math:`\gamma^*` of the likelihood ratio that the
         threshold stands for.
@@ -354,8 +311,8 @@ class CapacityClassifier(WrapperMixin, ClassifierMixin, MetaEstimatorMixin, Base
         -------
         self
         """
-        forget(self)
-        with restored_on_error(self):
+        folds.forget(self)
+        with folds.restored_on_error(self):
             known = {"ids": ids, "segments": segments, "groups": groups}
             self._fit(X, y, params, known | {"values": values, "efforts": efforts})
         return self
@@ -369,23 +326,15 @@ class CapacityClassifier(WrapperMixin, ClassifierMixin, MetaEstimatorMixin, Base
         terms = self._terms(ReferencePrevalence.of_labels(is_rare, facts.groups, seed=seed), seed)
         self._check_possible(segments, facts, terms)
         estimator = self._estimator(is_rare, facts, terms)
-        groups = Groups(known["groups"], facts.groups)
+        groups = folds.Groups(known["groups"], facts.groups)
         self.estimators_, unseen = self._fit_models(estimator, X, y, is_rare, params, seed, groups)
         if len(self.estimators_) == 1:
             self.estimator_ = self.estimators_[0]
-        remember_features(self, self.estimators_[0])
-        self.out_of_fold_scores_, self.folds_ = aligned_with_rows(unseen, n_rows(X))
-        samples = [
-            self._sample(
-                *part,
-                facts,
-                is_rare,
-                terms,
-                out_of_bag=self._is_out_of_bag,
-                refitted=self._refits,
-            )
-            for part in unseen
-        ]
+        folds.remember_features(self, self.estimators_[0])
+        self.out_of_fold_scores_, self.folds_ = folds.aligned_with_rows(unseen, scoring.n_rows(X))
+        keys = _lazy_keys(facts, seed)
+        origin: dict[str, Any] = {"out_of_bag": self._is_out_of_bag, "refitted": self._refits}
+        samples = [self._sample(*part, facts, is_rare, keys, **origin) for part in unseen]
         self.rule_ = Rule(samples, self.capacity, terms, segments)
 
     # --- what is promised ------------------------------------------------------------------------
@@ -402,8 +351,8 @@ class CapacityClassifier(WrapperMixin, ClassifierMixin, MetaEstimatorMixin, Base
             check_guarantee(self.guarantee, limit, self.n_batches)
         check_option("ties", self.ties, TIES)
         check_confidence(self.confidence)
-        check_option("response_method", self.response_method, ("auto", *RESPONSE_METHODS))
-        check_cv_option(self.cv, words=("auto", "oob", "prefit"))
+        check_option("response_method", self.response_method, ("auto", *scoring.RESPONSE_METHODS))
+        folds.check_cv_option(self.cv, words=("auto", "oob", "prefit"))
         if isinstance(self.cv, Integral):
             check_count("cv as a number of folds", self.cv, at_least=2)
         return segments
@@ -449,14 +398,10 @@ class CapacityClassifier(WrapperMixin, ClassifierMixin, MetaEstimatorMixin, Base
         scores: Floats,
         facts: RowFacts,
         is_rare: Mask | None,
-        terms: Terms,
+        keys: TieKeys,
         **origin: bool,
     ) -> CalibrationSample:
         """Keep scores of rows that a model has not seen, for its threshold."""
-
-        def keys(tied: Rows) -> NDArray[np.float64]:
-            return facts.keys(terms.seed)(tied)
-
         tie_keys = keys if self.ties == "hash" else None
         return CalibrationSample.of(
             scores, rows, facts, tie_keys=tie_keys, is_rare=is_rare, **origin
@@ -466,7 +411,7 @@ class CapacityClassifier(WrapperMixin, ClassifierMixin, MetaEstimatorMixin, Base
 
     @property
     def _is_prefit(self) -> bool:
-        return is_prefit(self.estimator, self.cv)
+        return folds.is_prefit(self.estimator, self.cv)
 
     @property
     def _is_out_of_bag(self) -> bool:
@@ -482,21 +427,21 @@ class CapacityClassifier(WrapperMixin, ClassifierMixin, MetaEstimatorMixin, Base
     @property
     def _refits(self) -> bool:
         """Whether one model of all rows decides, with scores by the models of the folds."""
-        folds = not (holds_out(self._cv) or self._is_prefit or self._is_out_of_bag)
-        return folds and not self.ensemble
+        one_model = folds.holds_out(self._cv) or self._is_prefit or self._is_out_of_bag
+        return not one_model and not self.ensemble
 
     # --- labels ----------------------------------------------------------------------------------
 
     def _learn_labels(self, y: Any) -> tuple[NDArray[Any] | None, Mask | None]:
         """Set `classes_` and `rare_label_`; return the labels and where the rare ones are."""
         if self._is_prefit:
-            check_trained(self.estimator)
+            folds.check_trained(self.estimator)
         if y is None:
             return self._learn_no_labels()
-        y = check_labels(y)
+        y = folds.check_labels(y)
         counted = count_labels(y)
         self.classes_ = np.asarray(self.estimator.classes_) if self._is_prefit else counted[0]
-        check_classes(self, self.classes_)
+        folds.check_classes(self, self.classes_)
         is_rare, self.rare_label_ = find_rare(y, self.rare_label, counted=counted, on_tie="warn")
         return y, is_rare
 
@@ -518,7 +463,7 @@ class CapacityClassifier(WrapperMixin, ClassifierMixin, MetaEstimatorMixin, Base
         A model that learns for a capacity gets this one, unless it has its own. Values, efforts
         and worth need probabilities: a model without them is calibrated.
         """
-        self.response_method_ = response_method_of(self.estimator, self.response_method)
+        self.response_method_ = scoring.response_method_of(self.estimator, self.response_method)
         by_value = terms.worth is not None and terms.worth.kind == "value"
         weighs = facts.values is not None or facts.efforts is not None or by_value
         needs_probabilities = weighs and self.response_method_ != "predict_proba"
@@ -540,12 +485,12 @@ class CapacityClassifier(WrapperMixin, ClassifierMixin, MetaEstimatorMixin, Base
         known = {"rare_label": self.rare_label_}
         if self.capacity is not None and self.capacity.kind != "effort":
             known["capacity"] = Capacity.fraction(self.capacity.as_ratio(terms.reference.value))
-        estimator = informed(self.estimator, **known)
+        estimator = scoring.informed(self.estimator, **known)
         if not needs_probabilities:
             return estimator
         self.response_method_ = "predict_proba"
-        folds = max(2, min(_CALIBRATION_FOLDS, int(is_rare.sum()) // 4))
-        return CalibratedClassifierCV(estimator, cv=folds)
+        n_folds = max(2, min(_CALIBRATION_FOLDS, int(is_rare.sum()) // 4))
+        return CalibratedClassifierCV(estimator, cv=n_folds)
 
     def _fit_models(
         self,
@@ -555,26 +500,26 @@ class CapacityClassifier(WrapperMixin, ClassifierMixin, MetaEstimatorMixin, Base
         is_rare: Any,
         params: dict[str, Any],
         seed: int,
-        groups: Groups,
-    ) -> TrainedModels:
+        groups: folds.Groups,
+    ) -> folds.TrainedModels:
         """Get the models that are to decide, and scores of rows that they have not seen."""
         score = partial(
-            rare_scores, rare_label=self.rare_label_, response_method=self.response_method_
+            scoring.rare_scores, rare_label=self.rare_label_, response_method=self.response_method_
         )
         if self._is_prefit:
-            return take_trained(estimator, X, params, score)
-        routed = route(self, y, params, groups.given)
+            return folds.take_trained(estimator, X, params, score)
+        routed = folds.route(self, y, params, groups.given)
         fit_params = routed.estimator.fit
         if self._is_out_of_bag:
-            check_no_groups(groups.numbers)
+            folds.check_no_groups(groups.numbers)
             if self.response_method_ != "predict_proba" and hasattr(estimator, "predict_proba"):
                 raise ValueError("Out-of-bag scores are probabilities: use response_method='auto'.")
             options = {"fit_params": fit_params, "rare_label": self.rare_label_}
-            return fit_out_of_bag(estimator, X, y, **options)
-        folds = self._make_folds(X, y, is_rare, routed.splitter.split, seed, groups.numbers)
+            return folds.fit_out_of_bag(estimator, X, y, **options)
+        splits = self._make_folds(X, y, is_rare, routed.splitter.split, seed, groups.numbers)
         options = {"fit_params": fit_params, "score": score}
-        return fit_on_folds(
-            estimator, X, y, folds, refit=self._refits, n_jobs=self.n_jobs, **options
+        return folds.fit_on_folds(
+            estimator, X, y, splits, refit=self._refits, n_jobs=self.n_jobs, **options
         )
 
     def _make_folds(
@@ -588,45 +533,45 @@ class CapacityClassifier(WrapperMixin, ClassifierMixin, MetaEstimatorMixin, Base
     ) -> list[tuple[Any, Any]]:
         """Return the rows that each model learns from, and those that it scores unseen."""
         rng = np.random.default_rng(None if self.random_state is None else seed)
-        if holds_out(self._cv):
-            check_enough_rare(is_rare, self.rare_label_, remedy="Use cv='prefit'. ")
-            return [hold_out(is_rare, self._cv, rng, groups)]
+        if folds.holds_out(self._cv):
+            folds.check_enough_rare(is_rare, self.rare_label_, remedy="Use cv='prefit'. ")
+            return [folds.hold_out(is_rare, self._cv, rng, groups)]
         if self.ensemble and isinstance(self._cv, Integral):
-            check_enough_rare(is_rare, self.rare_label_, remedy="Use cv='prefit'. ")
-            folds = random_folds(y, is_rare, int(self._cv), rng, groups)
+            folds.check_enough_rare(is_rare, self.rare_label_, remedy="Use cv='prefit'. ")
+            splits = folds.random_folds(y, is_rare, int(self._cv), rng, groups)
         else:
             options: dict[str, Any] = {"once": not self.ensemble, "remedy": "ensemble=True, or "}
-            folds = unseen_once(self._cv, X, y, split_params, groups=groups, **options)
-        if len(folds) > 1 and self.ensemble and self.guarantee not in FOLD_GUARANTEES:
+            splits = folds.unseen_once(self._cv, X, y, split_params, groups=groups, **options)
+        if len(splits) > 1 and self.ensemble and self.guarantee not in FOLD_GUARANTEES:
             raise ValueError(
                 f"guarantee={self.guarantee!r} needs one model with one threshold, and cv="
                 f"{self.cv!r} makes one for each fold. Hold items out with cv=0.5, which "
                 "cv='auto' does, or use another guarantee."
             )
-        return folds
+        return splits
 
     # --- predicting ------------------------------------------------------------------------------
 
-    def _score(self, X: Any, model: int | None = None) -> Scores:
+    def _score(self, X: Any, model: int | None = None) -> scoring.Scores:
         models = self.estimators_ if model is None else [self.estimators_[model]]
         options = {"method": self.response_method_, "rare_label": self.rare_label_}
-        return mean_scores(
-            [score_classes(each, X, classes=self.classes_, **options) for each in models]
+        return scoring.mean_scores(
+            [scoring.score_classes(each, X, classes=self.classes_, **options) for each in models]
         )
 
-    def _score_by_folds(self, X: Any, fold_of: Rows) -> Scores:
+    def _score_by_folds(self, X: Any, fold_of: Rows) -> scoring.Scores:
         """Score each row by the model of its fold."""
-        folds = np.unique(fold_of).tolist() or [0]
-        if len(folds) == 1:
-            return self._score(X, folds[0])
+        numbers = np.unique(fold_of).tolist() or [0]
+        if len(numbers) == 1:
+            return self._score(X, numbers[0])
         (X,) = indexable(X)
-        rows = [np.flatnonzero(fold_of == fold) for fold in folds]
-        pairs = zip(rows, folds, strict=True)
-        parts = [self._score(take_rows(X, own), fold) for own, fold in pairs]
+        rows = [np.flatnonzero(fold_of == fold) for fold in numbers]
+        pairs = zip(rows, numbers, strict=True)
+        parts = [self._score(scoring.take_rows(X, own), fold) for own, fold in pairs]
         back = np.argsort(np.concatenate(rows))
         rare = np.concatenate([part.rare for part in parts])[back]
         by_class = [part.by_class for part in parts if part.by_class is not None]
-        return Scores(rare, np.concatenate(by_class)[back] if by_class else None)
+        return scoring.Scores(rare, np.concatenate(by_class)[back] if by_class else None)
 
     def decide(
         self,
@@ -661,28 +606,22 @@ class CapacityClassifier(WrapperMixin, ClassifierMixin, MetaEstimatorMixin, Base
         scores = self._score(X) if fold_of is None else self._score_by_folds(X, fold_of)
         return self.rule_.decide(scores, facts, fold_of)
 
-    def flag(
-        self,
-        X: Any,
-        *,
-        ids: ArrayLike | None = None,
-        segments: ArrayLike | None = None,
-        values: ArrayLike | None = None,
-        efforts: ArrayLike | None = None,
-    ) -> Mask:
+    def flag(self, X: Any, **known: ArrayLike | None) -> Mask:
         """Decide for each item on its own whether to follow it up.
 
         Parameters
         ----------
-        X, ids, segments, values, efforts
-            See :meth:`decide`.
+        X : array-like, data frame or sparse matrix of shape (n_items, n_features)
+            Items, in any form the model takes.
+        **known : array-likes of shape (n_items,)
+            The `ids`, `segments`, `values` and `efforts` of the items; see :meth:`decide`.
 
         Returns
         -------
         ndarray of bool, shape (n_items,)
             True where the item is flagged.
         """
-        return self.decide(X, ids=ids, segments=segments, values=values, efforts=efforts).flagged
+        return self.decide(X, **known).flagged
 
     def predict(
         self,
@@ -774,8 +713,8 @@ class CapacityClassifier(WrapperMixin, ClassifierMixin, MetaEstimatorMixin, Base
             In the order of `classes_`; the mean over all models, if there are several.
         """
         check_is_fitted(self)
-        several = [probabilities(model, X, self.classes_) for model in self.estimators_]
-        return several[0] if len(several) == 1 else mean_of(several)
+        several = [scoring.probabilities(model, X, self.classes_) for model in self.estimators_]
+        return several[0] if len(several) == 1 else scoring.mean_of(several)
 
     def score(
         self,
@@ -935,23 +874,11 @@ class CapacityClassifier(WrapperMixin, ClassifierMixin, MetaEstimatorMixin, Base
         """
         self._check_fitted()
         check_consistent_length(X, y)
-        is_rare = None if y is None else find_rare(y, self.rare_label_)[0]
-        old = self.rule_.terms
         capacities = self._segment_capacities
         known = {"ids": ids, "segments": segments, "groups": groups}
         facts = _facts_of(X, capacities, **known, values=values, efforts=efforts)
-        self.rule_.check_work(facts)
-        labels = old.reference
-        if is_rare is not None:
-            labels = ReferencePrevalence.of_labels(is_rare, facts.groups, seed=old.seed)
-        terms = self._terms(labels, old.seed)
-        self._check_possible(capacities, facts, terms)
-        rows, scores = np.arange(n_rows(X)), self._score(X).rare
-        sample = self._sample(rows, scores, facts, is_rare, terms)
-        self.rule_ = self.rule_.recalibrated(
-            [sample], capacity=self.capacity, segments=capacities, terms=terms
-        )
-        return self
+        is_rare = None if y is None else find_rare(y, self.rare_label_)[0]
+        return self._recalibrate(self._score(X).rare, facts, is_rare, capacities)
 
     def recalibrate_scores(
         self,
@@ -983,25 +910,31 @@ class CapacityClassifier(WrapperMixin, ClassifierMixin, MetaEstimatorMixin, Base
         self
         """
         self._check_fitted()
-        keys, old = np.asarray(tie_keys), self.rule_.terms
+        keys = np.asarray(tie_keys)
         known: dict[str, Any] = {"values": values, "efforts": efforts}
         facts = _facts_of(keys, None, ids=keys if keyed_by_ids else None, **known)
-        self.rule_.check_work(facts)
-        if self.rule_.segments is not None:
-            raise CapacityError("Scores alone have no segments. Use recalibrate(..., segments=).")
         rare = None if is_rare is None else np.asarray(is_rare, dtype=bool)
-        labels = old.reference
-        if rare is not None:
-            labels = ReferencePrevalence.of_labels(rare, seed=old.seed)
-        sample = CalibrationSample.of(
-            np.asarray(scores),
-            np.arange(keys.size),
-            facts,
-            tie_keys=keys.__getitem__ if self.ties == "hash" else None,
-            is_rare=rare,
+        return self._recalibrate(np.asarray(scores), facts, rare, None, keys.__getitem__)
+
+    def _recalibrate(
+        self,
+        scores: Floats,
+        facts: RowFacts,
+        is_rare: Mask | None,
+        capacities: SegmentCapacities | None,
+        tie_keys: TieKeys | None = None,
+    ) -> Self:
+        self.rule_.check_work(facts)
+        labels, seed = self.rule_.terms.reference, self.rule_.terms.seed
+        if is_rare is not None:
+            labels = ReferencePrevalence.of_labels(is_rare, facts.groups, seed=seed)
+        terms = self._terms(labels, seed)
+        self._check_possible(capacities, facts, terms)
+        rows = np.arange(scores.size)
+        sample = self._sample(rows, scores, facts, is_rare, tie_keys or _lazy_keys(facts, seed))
+        self.rule_ = self.rule_.recalibrated(
+            [sample], capacity=self.capacity, segments=capacities, terms=terms
         )
-        terms = self._terms(labels, old.seed)
-        self.rule_ = self.rule_.recalibrated([sample], capacity=self.capacity, terms=terms)
         return self
 
     def controller(self, capacity: Capacity | None = None, **options: Any) -> Controller:
@@ -1056,24 +989,6 @@ class CapacityClassifier(WrapperMixin, ClassifierMixin, MetaEstimatorMixin, Base
     def promise_(self) -> str:
         """What holds for the flags of single items, and what for lists, in plain words."""
         return self.rule_.promise
-
-    @property
-    def flag_rate_interval_(self) -> Interval:
-        """Confidence interval of the true flag rate; NaN where it is not known."""
-        return self.rule_.flag_rate_interval
-
-    @property
-    def segment_calibrations_(self) -> dict[Any, Any]:
-        """The calibrated threshold of each segment with a capacity; a list of them with folds."""
-        return self.rule_.segment_calibrations
-
-    @property
-    def segment_thresholds_(self) -> dict[Any, Any]:
-        """What a score must exceed in each segment; None stands for segments not named.
-
-        With folds, a list of one number for each of them.
-        """
-        return self.rule_.segment_thresholds
 
     @property
     def calibration_scores_(self) -> Floats:
@@ -1156,7 +1071,7 @@ def _facts_of(
     known = (ids, segments, groups, values, efforts, capacities)
     if all(each is None for each in known):
         return RowFacts(X)
-    n_items = n_rows(X)
+    n_items = scoring.n_rows(X)
     divided = segments is not None or capacities is not None
     return RowFacts(
         X,
@@ -1166,6 +1081,11 @@ def _facts_of(
         check_values(values, n_items),
         check_efforts(efforts, n_items),
     )
+
+
+def _lazy_keys(facts: RowFacts, seed: int) -> TieKeys:
+    """Return keys that are prepared only if there are ties."""
+    return lambda tied: facts.keys(seed)(tied)
 
 
 def _labels_of(decisions: Decisions, classes: NDArray[Any], rare: int) -> NDArray[Any]:
