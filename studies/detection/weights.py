@@ -19,13 +19,16 @@ from sklearn.model_selection import train_test_split
 
 from shortlist import Capacity
 from shortlist.learners import CapacityEnsembleClassifier
-from shortlist.learners._ensemble_fitting import Fitted, combined_scores, fit_member, weighted_sum
-from shortlist.learners._ensemble_weights import (
+from shortlist.learners._fitting import (
     FEWEST_JUDGED,
     FEWEST_RARE,
+    Fitted,
+    combined_scores,
     fit_line,
+    fit_member,
     form_shares,
     greedy_weights,
+    weighted_sum,
 )
 from shortlist.learners.members import FORMS
 from shortlist.metrics import detection_at_capacity

@@ -9,11 +9,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from shortlist import Capacity
 from shortlist.learners import CapacityEnsembleClassifier, _ensemble, members
-from shortlist.learners._ensemble_weights import (
-    fit_line,
-    form_shares,
-    greedy_weights,
-)
+from shortlist.learners._fitting import fit_line, form_shares, greedy_weights
 from shortlist.learners.members import (
     FORMS,
     MEMBERS,
@@ -63,6 +59,18 @@ def quick(**options):
     return CapacityEnsembleClassifier(size="quick", **{"random_state": 0, **options})
 
 
+def log_odds(model, name, X):
+    """Return the weighted log-odds of each form of a member, written out."""
+    view = model.columns_[model.views_[name]].transform(X)
+    parts = []
+    for form, (member,) in model.members_[name].items():
+        n_trees = len(member.estimators_) if name == "forest" else 10_000
+        shares = member.predict_proba(view)[:, 1]
+        odds = (n_trees * shares + 0.5) / (n_trees * (1 - shares) + 0.5)
+        parts.append(model.weights_[name][form] * np.log(odds))
+    return parts
+
+
 def test_frames_may_have_texts_gaps_and_unknown_categories(mixed):
     """Each member gets the columns in its own form."""
     X, y = mixed
@@ -80,12 +88,10 @@ def test_the_score_is_the_weighted_mean_of_the_log_odds_of_its_members(mixed):
     """And probabilities follow from it."""
     X, y = mixed
     model = quick(members=FEW).fit(X, y)
-    by_member = model.member_scores(X)
-    assert_allclose(model.decision_function(X), np.mean([by_member[name] for name in FEW], axis=0))
-    assert_allclose(model.predict_proba(X)[:, 1], 1 / (1 + np.exp(-model.decision_function(X))))
-    (forest,) = model.members_["forest"]["flexible"]
-    shares = forest.predict_proba(model.columns_["codes"].transform(X))[:, 1]
-    assert_allclose(by_member["forest"], np.log((20 * shares + 0.5) / (20 * (1 - shares) + 0.5)))
+    score = model.decision_function(X)
+    assert_allclose(model.predict_proba(X)[:, 1], 1 / (1 + np.exp(-score)))
+    assert model.weights_ == {name: {"flexible": 0.5} for name in FEW}
+    assert_allclose(score, sum(part for name in FEW for part in log_odds(model, name, X)))
 
 
 def test_sparse_and_dense_rows_are_scored_alike():
@@ -152,11 +158,9 @@ def test_members_that_detect_little_move_the_ranking_less(capacity):
     X = rng.normal(size=(1_500, 3))
     y = (X[:, 0] > 1.9) | (np.abs(X[:, 0]) < 0.05) | (rng.random(1_500) < 0.01)
     model = CapacityEnsembleClassifier(capacity, members=FEW, random_state=0).fit(X, y)
-    spread = {name: scores.std() for name, scores in model.member_scores(X).items()}
-    weights = {name: sum(model.weights_[name].values()) for name in FEW}
-    moves = {name: weights[name] * spread[name] for name in FEW}
+    moves = {name: sum(log_odds(model, name, X)).std() for name in FEW}
     assert moves["forest"] > 1.5 * moves["logistic"]
-    assert_allclose(sum(weights.values()), 1)
+    assert_allclose(sum(sum(model.weights_[name].values()) for name in FEW), 1)
 
 
 @pytest.mark.parametrize("size", ["quick", "default"])
@@ -195,9 +199,8 @@ def test_a_member_with_two_forms_has_one_score():
     y = X[:, 0] + 0.5 * X[:, 1] * X[:, 2] + rng.normal(size=600) > 2
     model = CapacityEnsembleClassifier(members=FEW, random_state=0).fit(X, y)
     assert any(len(forms) == 2 for forms in model.members_.values())
-    weights = {name: sum(model.weights_[name].values()) for name in FEW}
-    scores = model.member_scores(X)
-    assert_allclose(model.decision_function(X), sum(weights[k] * scores[k] for k in FEW))
+    parts = [part for name in FEW for part in log_odds(model, name, X)]
+    assert_allclose(model.decision_function(X), sum(parts))
 
 
 def test_members_that_exaggerate_do_not_outshout_the_others():
@@ -229,8 +232,8 @@ def test_long_tables_hold_rows_out_for_the_weights(monkeypatch):
     X = rng.normal(size=(2_000, 3))
     y = X[:, 0] + rng.normal(size=2_000) > 2.2
     monkeypatch.setattr(_ensemble, "LONG", 1_000)
-    monkeypatch.setattr("shortlist.learners._ensemble_weights.LONG", 1_000)
-    monkeypatch.setattr("shortlist.learners._ensemble_weights._HELD_OUT", 800)
+    monkeypatch.setattr("shortlist.learners._fitting.LONG", 1_000)
+    monkeypatch.setattr("shortlist.learners._fitting._HELD_OUT", 800)
     model = quick(capacity=Capacity.multiple(2), members=FEW).fit(X, y)
     assert model.weights_["logistic"]["flexible"] > 0.5
     (forest,) = model.members_["forest"]["flexible"]

@@ -13,7 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from shortlist import Capacity, CapacityClassifier
 from shortlist.exceptions import CapacityError
 from shortlist.learners import KernelKNeighborsClassifier
-from shortlist.learners._kernel_knn import KERNELS, shares_by_k
+from shortlist.learners._kernel_knn import KERNELS, shares_by_k, vote_weights
 from shortlist.metrics import detection_at_capacity
 
 CAPACITY = Capacity.fraction(0.05)
@@ -29,16 +29,12 @@ def kknn(X, y, Q, k, kernel):
     sorted_distances = np.take_along_axis(distances, order, axis=1)
     u = sorted_distances[:, :k] / np.maximum(sorted_distances[:, [k]], 1e-6)
     u = np.clip(u, 1e-6, 1 - 1e-6)
-    d, i = X.shape[1], np.arange(1, k + 1)
     weights = {
         "rectangular": np.ones_like(u),
         "triangular": 1 - u,
         "epanechnikov": 0.75 * (1 - u**2),
         "gaussian": stats.norm.pdf(u * abs(stats.norm.ppf(1 / (2 * (k + 1))))),
         "inv": 1 / u,
-        "optimal": np.ones_like(u)
-        * (1 + d / 2 - d / (2 * k ** (2 / d)) * (i ** (1 + 2 / d) - (i - 1) ** (1 + 2 / d)))
-        / k,
     }[kernel]
     return (weights * y[order[:, :k]]).sum(axis=1) / weights.sum(axis=1)
 
@@ -73,10 +69,10 @@ def test_the_search_is_exact(spread, rng):
     X = rng.normal(size=(300, 12)) * spread + 1e4 * spread
     X[100:120] = X[0]
     Q = np.vstack([X[:40], rng.normal(size=(40, 12)) * spread + 1e4 * spread])
-    model = KernelKNeighborsClassifier(6, scale=False).fit(X, np.arange(300) % 2)
+    model = KernelKNeighborsClassifier(6).fit(X, np.arange(300) % 2)
     distances, _ = model._nearest(model._scaled(Q), 7)
-    expected = np.linalg.norm(Q[:, np.newaxis] - X, axis=2)
-    assert_allclose(distances, np.sort(expected, axis=1)[:, :7], rtol=1e-9, atol=1e-6 * spread)
+    expected = np.linalg.norm((Q[:, np.newaxis] - X) * _factors(X), axis=2)
+    assert_allclose(distances, np.sort(expected, axis=1)[:, :7], rtol=1e-9, atol=1e-6)
 
 
 def test_a_row_has_the_same_votes_in_every_batch(rng):
@@ -136,13 +132,14 @@ def test_all_k_at_once_equal_one_at_a_time(kernel, rng):
     """Each column is the vote with that many neighbours, scaled by the next one."""
     X, y, ks = rng.normal(size=(60, 3)), rng.random(60) < 0.3, np.arange(1, 11)
     found = KernelKNeighborsClassifier(10).fit(X, y)._nearest(None, 11)
-    shares = shares_by_k(*found, y, ks, kernel, 3)
+    shares = shares_by_k(*found, y, ks, kernel)
+    scaled = X * _factors(X)
     for item in range(0, 60, 7):
-        others = np.arange(60) != item
+        distances = np.linalg.norm(scaled - scaled[item], axis=1)
+        nearest = np.argsort(distances)[1:]  # all but the item itself
         for k in ks:
-            alone = KernelKNeighborsClassifier(k, kernel=kernel, scale=False)
-            alone.fit((X * _factors(X))[others], y[others])
-            expected = alone.predict_proba((X * _factors(X))[[item]])[0, 1]
+            weights = vote_weights(distances[nearest[: k + 1]][np.newaxis], kernel)[0]
+            expected = weights @ y[nearest[:k]] / weights.sum()
             assert_allclose(shares[item, k - 1], expected, atol=1e-12)
 
 
@@ -157,7 +154,7 @@ def test_the_number_of_neighbours_that_detects_most_is_used(fraud, tie_break):
     model = KernelKNeighborsClassifier(range(1, 21), capacity=CAPACITY, tie_break=tie_break)
     model.fit(X, y)
     found = model._nearest(None, 21)
-    each = shares_by_k(*found, y == 1, np.arange(1, 21), "gaussian", X.shape[1]).T
+    each = shares_by_k(*found, y == 1, np.arange(1, 21), "gaussian").T
     by_hand = [detection_at_capacity(y == 1, scores, CAPACITY) for scores in each]
     assert_allclose(model.detections_, by_hand)
     best = np.flatnonzero(model.detections_ == model.detections_.max()) + 1

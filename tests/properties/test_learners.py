@@ -40,7 +40,7 @@ def test_calibration_items_stay_within_capacity(X, y, share, ties, tie_break):
 
 
 @settings(max_examples=50)
-@given(X=items, y=labels, kernel=st.sampled_from(KERNELS), k=st.integers(1, 20))
+@given(X=items, y=labels, kernel=st.sampled_from(list(KERNELS)), k=st.integers(1, 20))
 def test_votes_are_shares(X, y, kernel, k):
     """They are not negative, not NaN, and sum to one."""
     shares = KernelKNeighborsClassifier(k, kernel=kernel).fit(X, y).predict_proba(X)

@@ -127,8 +127,8 @@ def check_labels(y: Any) -> NDArray[Any]:
     if y is None:
         raise ValueError("This classifier requires y to be passed, but the target y is None.")
     y = column_or_1d(y, warn=True)
-    if y.dtype.kind == "f" and np.isnan(y).any():
-        raise ValueError("Input y contains NaN. Leave out the items without a label.")
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        raise ValueError("Input y contains NaN or infinity. Leave out the items without a label.")
     if y.dtype.kind not in _PLAIN_LABELS:
         check_classification_targets(y)
     return y

@@ -9,8 +9,8 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import (
     check_consistent_length,
     check_is_fitted,
@@ -18,27 +18,25 @@ from sklearn.utils.validation import (
 )
 
 from .._core.arrays import Doubles, Mask, Rows
-from .._core.folds import check_labels
+from .._core.folds import check_classes, check_labels
 from .._core.labels import find_rare, rare_share
 from .._core.scoring import take_rows
 from .._core.validation import check_option, check_positive, check_sample_weight, check_seed
 from ..capacity import Capacity, check_capacity
-from ._ensemble_fitting import (
+from ._fitting import (
+    FEWEST_JUDGED,
+    FEWEST_RARE,
+    LONG,
     Fitted,
     combined_scores,
+    fit_line,
     fit_member,
+    greedy_weights,
+    held_out_rows,
     one_thread_for_products,
     preferred_form,
     some_rows,
     weighted_sum,
-)
-from ._ensemble_weights import (
-    FEWEST_JUDGED,
-    FEWEST_RARE,
-    LONG,
-    fit_line,
-    greedy_weights,
-    held_out_rows,
 )
 from .columns import VIEWS, as_view, check_items, make_view, split_columns
 from .members import FORMS, MEMBERS, SIZES, Size, announce_member
@@ -210,18 +208,10 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
 
     def _learn_labels(self, X: Any, y: Any) -> Rows:
         """Set `classes_`, and return the position of each label among them."""
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None."
-            )
-        assert_all_finite(np.asarray(y), input_name="y")
         y = check_labels(y)
         check_consistent_length(X, y)
         self.classes_, codes = np.unique(y, return_inverse=True)
-        if self.classes_.size < 2:
-            raise ValueError(
-                f"y holds one class, {self.classes_[0]!r}; a classifier needs at least 2 classes."
-            )
+        check_classes(self, self.classes_)
         return codes
 
     # --- columns -------------------------------------------------------------------------------
@@ -361,31 +351,6 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
 
     # --- scores --------------------------------------------------------------------------------
 
-    def member_scores(self, X: Any) -> dict[str, Doubles]:
-        """Return the score of each kind of member alone: log-odds, or log-probabilities.
-
-        Parameters
-        ----------
-        X : data frame, array-like or sparse matrix of shape (n_items, n_features)
-            Items.
-
-        Returns
-        -------
-        dict from str to ndarray
-            Of shape (n_items,) for two classes, rising with the second of `classes_`; otherwise
-            (n_items, n_classes).
-        """
-        return {
-            name: weighted_sum(scores, self.weights_[name]) / sum(self.weights_[name].values())
-            for name, scores in self._all_scores(X).items()
-        }
-
-    def _all_scores(self, X: Any) -> ByForm[Doubles]:
-        check_is_fitted(self)
-        views = self._views_of(check_items(self, X, reset=False))
-        code = None if self.classes_.size > 2 else 1
-        return {name: self._scores_of(name, views, code) for name in self.members_}
-
     def _scores_of(self, name: str, views: dict[str, Any], code: int | None) -> dict[str, Doubles]:
         """Return the log-odds of one class by each form of a kind, or log-probabilities of all."""
         return {
@@ -407,11 +372,14 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
             Log-odds of the second class, of shape (n_items,), or the mean log-probability of each
             class, of shape (n_items, n_classes), for more than two.
         """
-        by_member = self._all_scores(X)
-        return np.sum(
-            [weighted_sum(scores, self.weights_[name]) for name, scores in by_member.items()],
-            axis=0,
-        )
+        check_is_fitted(self)
+        views = self._views_of(check_items(self, X, reset=False))
+        code = None if self.classes_.size > 2 else 1
+        parts = [
+            weighted_sum(self._scores_of(name, views, code), self.weights_[name])
+            for name in self.members_
+        ]
+        return np.sum(parts, axis=0)
 
     def predict_proba(self, X: Any) -> Doubles:
         """Return probabilities: the scores, scaled to add up to 1.
@@ -429,8 +397,7 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
         scores = self.decision_function(X)
         if scores.ndim == 1:
             scores = np.column_stack([-scores / 2, scores / 2])
-        shares = np.exp(scores - scores.max(axis=1, keepdims=True))
-        return shares / shares.sum(axis=1, keepdims=True)
+        return softmax(scores, axis=1)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the likeliest label.

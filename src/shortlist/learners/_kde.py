@@ -19,11 +19,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._core.arrays import Doubles
-from .._core.validation import check_number, check_option
+from .._core.validation import check_positive
 
-__all__ = ["KernelDensityClassifier", "LogDensity"]
+__all__ = ["KernelDensityClassifier"]
 
-BANDWIDTH_RULES = ("scott", "silverman")
 _MOST_NUMBERS = 1 << 20  # held in memory at once
 
 
@@ -36,10 +35,9 @@ class KernelDensityClassifier(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    bandwidth : {"scott", "silverman"}, float or array-like, default="scott"
-        Width of the kernel: a rule of thumb, applied to each class and feature with its standard
-        deviation and the number of items; or a number, or one for each feature, in the units of the
-        features.
+    bandwidth : "scott" or float, default="scott"
+        Width of the kernel: Scott's rule of thumb, applied to each class and feature with its
+        standard deviation and the number of items; or a number, in the units of the features.
     factor : float, default=1.0
         Multiplies the bandwidth. Tune it with :func:`~shortlist.capacity_scorer`.
 
@@ -94,7 +92,13 @@ class KernelDensityClassifier(ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        factor = float(check_number("factor", self.factor))
+        check_positive("factor", self.factor)
+        if not isinstance(self.bandwidth, str):
+            check_positive("bandwidth", self.bandwidth)
+        elif self.bandwidth != "scott":
+            raise ValueError(
+                f"bandwidth must be 'scott' or a positive number; got {self.bandwidth!r}."
+            )
         X, y = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
@@ -105,10 +109,8 @@ class KernelDensityClassifier(ClassifierMixin, BaseEstimator):
             )
         groups = [X[codes == code] for code in range(self.classes_.size)]
         self.priors_ = np.bincount(codes) / len(X)
-        self.bandwidths_ = factor * np.array(
-            [_bandwidth(self.bandwidth, each, X) for each in groups]
-        )
-        self._check_bandwidths()
+        widths = [self._bandwidth(each, X) for each in groups]
+        self.bandwidths_ = self.factor * np.array(widths)
         self._densities = [
             LogDensity(group, bandwidth)
             for group, bandwidth in zip(groups, self.bandwidths_, strict=True)
@@ -150,44 +152,21 @@ class KernelDensityClassifier(ClassifierMixin, BaseEstimator):
         logs = np.column_stack([density(X) for density in self._densities])
         return logs + np.log(self.priors_)
 
-    def _check_bandwidths(self) -> None:
-        bad = ~(np.isfinite(self.bandwidths_) & (self.bandwidths_ > 0))
-        if bad.any():
-            label, feature = (int(place[0]) for place in np.nonzero(bad))
+    def _bandwidth(self, group: Doubles, X: Doubles) -> Doubles:
+        """Return one bandwidth for each feature, by Scott's rule unless a number is given."""
+        n, n_features = group.shape
+        if not isinstance(self.bandwidth, str):
+            return np.full(n_features, float(self.bandwidth))
+        overall = X.std(axis=0, ddof=1)
+        constant = np.flatnonzero(overall <= 1e-12 * np.abs(X).max(axis=0))
+        if constant.size:
             raise ValueError(
-                f"Bandwidths must be positive; that of feature {feature} for the class "
-                f"{self.classes_[label].item()!r} is {self.bandwidths_[label, feature]:g}."
+                f"Features {constant.tolist()} are constant, and their bandwidth would be zero "
+                f"(n_samples = {len(X)}). Drop them, or pass a number as bandwidth."
             )
-
-
-def _bandwidth(wanted: Any, group: Doubles, X: Doubles) -> Doubles:
-    """Return one bandwidth for each feature."""
-    n_features = X.shape[1]
-    if isinstance(wanted, str):
-        check_option("bandwidth", wanted, BANDWIDTH_RULES)
-        return _rule_of_thumb(wanted, group, X)
-    widths = np.asarray(wanted, dtype=np.float64)
-    if widths.shape not in ((), (n_features,)):
-        raise ValueError(
-            f"bandwidth must be a number or {n_features} of them, one for each feature; "
-            f"got shape {widths.shape}."
-        )
-    return np.broadcast_to(widths, (n_features,))
-
-
-def _rule_of_thumb(rule: str, group: Doubles, X: Doubles) -> Doubles:
-    n, n_features = group.shape
-    overall = X.std(axis=0, ddof=1)
-    constant = np.flatnonzero(overall <= 1e-12 * np.abs(X).max(axis=0))
-    if constant.size:
-        raise ValueError(
-            f"Features {constant.tolist()} are constant, and bandwidth={rule!r} would be zero "
-            f"(n_samples = {len(X)}). Drop them, or pass a number as bandwidth."
-        )
-    spread = group.std(axis=0, ddof=1) if n > 1 else overall
-    spread = np.where(spread > 1e-12 * overall, spread, overall)
-    count = n if rule == "scott" else n * (n_features + 2) / 4
-    return spread * count ** (-1 / (n_features + 4))
+        spread = group.std(axis=0, ddof=1) if n > 1 else overall
+        spread = np.where(spread > 1e-12 * overall, spread, overall)
+        return spread * n ** (-1 / (n_features + 4))
 
 
 class LogDensity(NamedTuple):

@@ -2,7 +2,7 @@
 
 Distances are divided by the distance of neighbour k + 1, which makes the weights depend on k. The
 quotients are kept within [1e-6, 1 - 1e-6] and passed through a kernel (Hechenbichler and Schliep,
-2004). The kernel "optimal" weighs ranks instead (Samworth, 2012).
+2004).
 """
 
 from __future__ import annotations
@@ -26,18 +26,16 @@ from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError
 from ..metrics import detection_at_capacity
 
-__all__ = ["KERNELS", "KernelKNeighborsClassifier", "shares_by_k", "vote_weights"]
+__all__ = ["KernelKNeighborsClassifier"]
 
 #: The weight of a vote, from the quotient of its distance and the number of neighbours.
-_BY_DISTANCE: dict[str, Callable[[Doubles, int], Doubles]] = {
+KERNELS: dict[str, Callable[[Doubles, int], Doubles]] = {
     "rectangular": lambda u, k: np.ones_like(u),
     "triangular": lambda u, k: 1 - u,
     "epanechnikov": lambda u, k: 0.75 * (1 - u**2),
     "gaussian": lambda u, k: np.exp(-0.5 * (ndtri(1 / (2 * (k + 1))) * u) ** 2),
     "inv": lambda u, k: 1 / u,
 }
-#: Names of the kernels of :class:`KernelKNeighborsClassifier`.
-KERNELS = (*_BY_DISTANCE, "optimal")
 TIE_BREAKS = ("smallest", "largest")
 
 _MARGIN = 1e-6  # least distance of a quotient from 0 and from 1
@@ -58,12 +56,8 @@ class KernelKNeighborsClassifier(ClassifierMixin, BaseEstimator):
         How many items can be followed up, to choose among several numbers of neighbours. Inside a
         :class:`~shortlist.CapacityClassifier`, `None` takes the capacity of that.
     kernel : str, default="gaussian"
-        How the weight of a vote falls with the distance. "rectangular" gives all votes the same
-        weight; "optimal" weighs them by rank; "triangular", "epanechnikov", "gaussian" and "inv"
-        weigh them by distance.
-    scale : bool, default=True
-        Divide each feature by its standard deviation in the training data. Features that are
-        constant there are left out.
+        How the weight of a vote falls with the distance: "triangular", "epanechnikov", "gaussian"
+        or "inv". "rectangular" gives all votes the same weight.
     tie_break : {"smallest", "largest"}, default="largest"
         Which k to take when several detect equally many rare items. The largest gives the smoothest
         scores, and the fewest ties at a threshold.
@@ -83,9 +77,10 @@ class KernelKNeighborsClassifier(ClassifierMixin, BaseEstimator):
 
     Notes
     -----
-    With distances :math:`d_1 \le \dots \le d_{k+1}`, the quotients :math:`u_i = d_i / d_{k+1}` are
-    kept within :math:`[10^{-6}, 1 - 10^{-6}]`. The Gaussian kernel weighs by
-    :math:`\varphi(u_i q)` with :math:`q = |\Phi^{-1}(1 / (2(k + 1)))|`.
+    Each feature is divided by its standard deviation in the training data; features that are
+    constant there are left out. With distances :math:`d_1 \le \dots \le d_{k+1}`, the quotients
+    :math:`u_i = d_i / d_{k+1}` are kept within :math:`[10^{-6}, 1 - 10^{-6}]`. The Gaussian kernel
+    weighs by :math:`\varphi(u_i q)` with :math:`q = |\Phi^{-1}(1 / (2(k + 1)))|`.
 
     The paper weighs a rare vote by :math:`a_0` and a common one by :math:`1 - a_0`. An item is then
     flagged when the share of rare votes exceeds :math:`1 - a_0`, which is the threshold that
@@ -117,14 +112,12 @@ class KernelKNeighborsClassifier(ClassifierMixin, BaseEstimator):
         *,
         capacity: Capacity | None = None,
         kernel: str = "gaussian",
-        scale: bool = True,
         tie_break: str = "largest",
         rare_label: Any = None,
     ) -> None:
         self.n_neighbors = n_neighbors
         self.capacity = capacity
         self.kernel = kernel
-        self.scale = scale
         self.tie_break = tie_break
         self.rare_label = rare_label
 
@@ -150,7 +143,7 @@ class KernelKNeighborsClassifier(ClassifierMixin, BaseEstimator):
         is_chosen = candidates.size > 1
         check_enough_rows(int(candidates[-1]), X.shape[0], is_chosen=is_chosen)
         self.classes_, self._codes = np.unique(y, return_inverse=True)
-        self._factors = scale_factors(X) if self.scale else np.ones(X.shape[1])
+        self._factors = scale_factors(X)
         # Moving all points changes no distance, and near the origin less is lost by rounding.
         self._center = X.mean(axis=0)
         self._train = self._scaled(X)
@@ -169,7 +162,7 @@ class KernelKNeighborsClassifier(ClassifierMixin, BaseEstimator):
         is_rare, _ = find_rare(y, self.rare_label, on_tie="warn")
         limit = Capacity.fraction(check_capacity(self.capacity).as_ratio(rare_share(is_rare)))
         found = self._nearest(None, int(candidates[-1]) + 1)
-        shares = shares_by_k(*found, is_rare, candidates, self.kernel, self.n_features_in_)
+        shares = shares_by_k(*found, is_rare, candidates, self.kernel)
         self.detections_ = np.array(
             [detection_at_capacity(is_rare, column, limit) for column in shares.T]
         )
@@ -192,7 +185,7 @@ class KernelKNeighborsClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
         distances, rows = self._nearest(self._scaled(X), self.n_neighbors_ + 1)
-        weights = vote_weights(distances, self.kernel, X.shape[1])
+        weights = vote_weights(distances, self.kernel)
         votes = self._codes[rows[:, :-1]]
         sums = [(weights * (votes == code)).sum(axis=1) for code in range(self.classes_.size)]
         return np.column_stack(sums) / weights.sum(axis=1, keepdims=True)
@@ -254,27 +247,19 @@ def scale_factors(X: Doubles) -> Doubles:
     return np.where(constant, 0.0, 1 / np.where(constant, 1.0, deviations))
 
 
-def vote_weights(distances: Doubles, kernel: str, n_features: int) -> Doubles:
+def vote_weights(distances: Doubles, kernel: str) -> Doubles:
     """Return the weights of the votes of all neighbours but the last, which scales the others."""
     k = distances.shape[1] - 1
-    if kernel == "optimal":
-        return np.tile(_rank_weights(k, n_features), (len(distances), 1))
     quotients = distances[:, :-1] / np.maximum(distances[:, -1:], _MARGIN)
-    return _BY_DISTANCE[kernel](np.clip(quotients, _MARGIN, 1 - _MARGIN), k)
-
-
-def _rank_weights(k: int, n_features: int) -> Doubles:
-    """Return Samworth's optimal weights of the ranks 1 ... k in `n_features` dimensions."""
-    steps = np.diff(np.arange(k + 1.0) ** (1 + 2 / n_features))
-    return (1 + n_features / 2 - n_features / (2 * k ** (2 / n_features)) * steps) / k
+    return KERNELS[kernel](np.clip(quotients, _MARGIN, 1 - _MARGIN), k)
 
 
 def shares_by_k(
-    distances: Doubles, rows: Rows, is_rare: Mask, numbers: Rows, kernel: str, n_features: int
+    distances: Doubles, rows: Rows, is_rare: Mask, numbers: Rows, kernel: str
 ) -> Doubles:
     """Return the weighted share of rare neighbours, with a column for each of the numbers."""
     shares = np.empty((len(rows), numbers.size))
     for column, k in enumerate(numbers):
-        weights = vote_weights(distances[:, : k + 1], kernel, n_features)
+        weights = vote_weights(distances[:, : k + 1], kernel)
         shares[:, column] = (weights * is_rare[rows[:, :k]]).sum(axis=1) / weights.sum(axis=1)
     return shares

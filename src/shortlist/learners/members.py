@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,18 +21,7 @@ from sklearn.neural_network import MLPClassifier
 
 from .._core.arrays import Doubles, Rows
 
-__all__ = [
-    "FORMS",
-    "MEMBERS",
-    "SIZES",
-    "Member",
-    "Size",
-    "announce_member",
-    "has_lightgbm",
-    "rows_for",
-    "watching_members",
-    "weights_for",
-]
+__all__ = ["FORMS", "MEMBERS", "SIZES", "Member", "Size", "watching_members"]
 
 
 @dataclass(frozen=True)
@@ -82,45 +72,44 @@ FORMS = ("flexible", "smooth")
 
 @dataclass(frozen=True)
 class Member:
-    """A kind of model: how it is made, the form of its columns, and whether it draws numbers.
+    """A kind of model: how it is made, and the form of its columns.
 
     `make` takes the size, the number of rows, a seed, the number of threads, and whether the model
-    is to be smooth: large leaves, few splits or strong penalties, for tables with much noise.
+    is to be smooth: large leaves, few splits or strong penalties, for tables with much noise. It
+    may draw random numbers, and learn from a sample of a long table only.
     """
 
     make: Callable[[Size, int, int, int | None, bool], Any]
     view: str
     is_random: bool = True
-    most_rows: Callable[[Size], int | None] = lambda size: None
+    is_sampled: bool = False
 
 
-def _forest(size: Size, n_rows: int, seed: int, n_jobs: int | None, smooth: bool) -> Any:
-    settings = _trees(size, n_rows, seed, n_jobs)
+def _trees(
+    size: Size,
+    n_rows: int,
+    seed: int,
+    n_jobs: int | None,
+    smooth: bool,
+    *,
+    kind: Any,
+    leaf: tuple[float, int],
+    max_features: float,
+) -> Any:
+    """Make a forest; the leaves of a smooth one hold a share of the rows of a tree, at least."""
+    settings: dict[str, Any] = {}
     if smooth:
-        settings |= {"min_samples_leaf": _leaf(size, n_rows, 0.02, 5), "max_features": 0.8}
-    return RandomForestClassifier(**settings)
-
-
-def _extra_trees(size: Size, n_rows: int, seed: int, n_jobs: int | None, smooth: bool) -> Any:
-    settings = _trees(size, n_rows, seed, n_jobs)
-    if smooth:
-        settings |= {"min_samples_leaf": _leaf(size, n_rows, 0.003, 3), "max_features": 0.5}
-    return ExtraTreesClassifier(**settings)
-
-
-def _trees(size: Size, n_rows: int, seed: int, n_jobs: int | None) -> dict[str, Any]:
-    return {
-        "n_estimators": size.trees,
-        "bootstrap": True,
-        "max_samples": size.tree_rows if n_rows > size.tree_rows else None,
-        "random_state": seed,
-        "n_jobs": n_jobs,
-    }
-
-
-def _leaf(size: Size, n_rows: int, share: float, least: int) -> int:
-    """Return the smallest leaf of a smooth tree: a share of the rows that it is grown on."""
-    return max(least, round(share * min(n_rows, size.tree_rows)))
+        share, least = leaf
+        smallest = max(least, round(share * min(n_rows, size.tree_rows)))
+        settings = {"min_samples_leaf": smallest, "max_features": max_features}
+    return kind(
+        size.trees,
+        bootstrap=True,
+        max_samples=size.tree_rows if n_rows > size.tree_rows else None,
+        random_state=seed,
+        n_jobs=n_jobs,
+        **settings,
+    )
 
 
 def _boosting(size: Size, n_rows: int, seed: int, n_jobs: int | None, smooth: bool) -> Any:
@@ -174,17 +163,21 @@ def _logistic(size: Size, n_rows: int, seed: int, n_jobs: int | None, smooth: bo
 #: The members of an ensemble, in the order in which they are fitted.
 MEMBERS = {
     "boosting": Member(_boosting, "codes"),
-    "extra-trees": Member(_extra_trees, "codes"),
-    "forest": Member(_forest, "codes"),
+    "extra-trees": Member(
+        partial(_trees, kind=ExtraTreesClassifier, leaf=(0.003, 3), max_features=0.5), "codes"
+    ),
+    "forest": Member(
+        partial(_trees, kind=RandomForestClassifier, leaf=(0.02, 5), max_features=0.8), "codes"
+    ),
     "logistic": Member(_logistic, "scaled", is_random=False),
-    "network": Member(_network, "scaled", most_rows=lambda size: size.network_rows),
+    "network": Member(_network, "scaled", is_sampled=True),
 }
 
 
 def rows_for(member: Member, size: Size, codes: Rows, rng: np.random.Generator) -> Rows | None:
     """Return the rows to fit a member to, small classes whole; None stands for all rows."""
-    most = member.most_rows(size)
-    if most is None or codes.size <= most:
+    most = size.network_rows
+    if not member.is_sampled or codes.size <= most:
         return None
     kept: list[Rows] = []
     counts = np.bincount(codes)

@@ -1,0 +1,344 @@
+"""Members of an ensemble: fitted in the forms that unseen rows prefer, scored and weighed.
+
+A line through the log-odds of unseen rows (Platt, 1999) says how far a member can be trusted: an
+overconfident one has a slope far below 1. Its log-loss compares two forms of a member; it hears
+every row, and so it tells them apart where few rare rows decide a detection. Where it hardly does,
+both forms take part.
+
+Weights: greedy selection with replacement, after Caruana, Niculescu-Mizil, Crew and Ksikes (2004),
+from a start that has every member several times: few rare rows hardly move them.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import expit, softmax
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import StratifiedKFold
+from threadpoolctl import ThreadpoolController
+
+from .._core.arrays import Doubles, Mask, Rows
+from .._core.scoring import take_rows
+from ..capacity import Capacity
+from ..metrics import detection_at_capacity
+from .members import FORMS, MEMBERS, SIZES, rows_for, weights_for
+
+# Stands for the number of trees of a model whose probabilities have no steps.
+_SMOOTH = 10_000
+# The share of the trees of a forest that have not seen a row.
+_OUT_OF_BAG = 0.37
+#: With fewer rows of a class, nothing is judged.
+FEWEST_JUDGED = 10
+
+#: With fewer rare rows, all weights are equal.
+FEWEST_RARE = 30
+#: Longer tables hold rows out for the weights; shorter ones score each row out of sample.
+LONG = 50_000
+_HELD_OUT = 20_000
+_INNER_FOLDS = 3
+_DOUBT = 0.5  # a second form must be better by so many standard errors to take an equal part
+_LEAST_SHARE = 0.1  # a form with less is left out
+_PULL = 1.0  # of a slope towards 1: as much as a row or two
+_STEPS = 10
+#: How often each member is there at the start: so many times, and more where rare rows are few.
+_START, _START_OF_FEW = 3.0, 100.0
+#: Narrower and wider capacities count, too: at one alone, few rows would decide.
+_AROUND = (0.5, 1.0, 2.0)
+
+
+# --- fitting ------------------------------------------------------------------------------------
+
+
+class Fitted(NamedTuple):
+    """The fitted models of a member by their form, and what unseen rows say about the forms.
+
+    `shares` are the parts that the forms take, and `unseen` log-odds of the rows by models that
+    have not seen them; both are empty if a form was given.
+    """
+
+    models: dict[str, Any]
+    shares: dict[str, float]
+    unseen: dict[str, Doubles]
+
+
+@functools.cache
+def _thread_pools() -> ThreadpoolController:
+    return ThreadpoolController()  # looking for them takes longer than a small model
+
+
+def one_thread_for_products() -> AbstractContextManager[Any]:
+    """Return a context without threads for products of matrices.
+
+    Small ones gain nothing from threads, which keep spinning while the next model is fitted.
+    """
+    return _thread_pools().limit(limits=1, user_api="blas")
+
+
+def fit_member(
+    name: str,
+    seed: int,
+    forms: tuple[str, ...],
+    size: str,
+    X: Any,
+    codes: Rows,
+    weights: Doubles | None,
+    rare: int,
+    judges: bool = False,
+    n_jobs: int | None = None,
+) -> Fitted:
+    """Fit a member in some forms; if it `judges`, in those that take part.
+
+    The classes of the models are the positions of the labels.
+    """
+    learner = _Learner(name, seed, size, X, codes, weights, n_jobs)
+    if not judges:
+        return Fitted({form: learner.fit(form) for form in forms}, {}, {})
+    tried = {form: learner.unseen(form, rare) for form in forms}
+    shares = _shares({form: scores for form, (_, scores) in tried.items()}, codes == rare)
+    kept = {form: tried[form] for form in shares}
+    models = {
+        form: learner.fit(form) if model is None else model for form, (model, _) in kept.items()
+    }
+    return Fitted(models, shares, {form: scores for form, (_, scores) in kept.items()})
+
+
+def preferred_form(name: str, seed: int, size: str, X: Any, codes: Rows, rare: int) -> str:
+    """Return the form of a member that explains unseen rows better."""
+    learner = _Learner(name, seed, size, X, codes, None, None)
+    unseen = {form: learner.unseen(form, rare)[1] for form in FORMS}
+    shares = _shares(unseen, codes == rare)
+    return max(shares, key=shares.__getitem__)
+
+
+def _shares(unseen: dict[str, Doubles], is_rare: Mask) -> dict[str, float]:
+    return form_shares({form: fit_line(scores, is_rare) for form, scores in unseen.items()})
+
+
+class _Learner(NamedTuple):
+    """A kind of member, and the rows that it is fitted to."""
+
+    name: str
+    seed: int
+    size: str
+    X: Any
+    codes: Rows
+    weights: Doubles | None
+    n_jobs: int | None
+
+    def made(self, form: str) -> Any:
+        """Return the unfitted model of a form."""
+        member, smooth = MEMBERS[self.name], form == "smooth"
+        return member.make(SIZES[self.size], self.codes.size, self.seed, self.n_jobs, smooth)
+
+    def fit(self, form: str) -> Any:
+        """Fit a form to all rows, or to a sample of many."""
+        return self._fit(self.made(form), None)
+
+    def unseen(self, form: str, rare: int) -> tuple[Any, Doubles]:
+        """Return log-odds of the rows, unseen, and the model if that took a fit to all rows."""
+        model = self.made(form)
+        if not hasattr(model, "oob_score"):
+            return None, log_odds(self._out_of_fold(model), _SMOOTH)[:, rare]
+        model = self._fit(model.set_params(oob_score=True), None)
+        shares = np.array(model.oob_decision_function_, dtype=np.float64)
+        del model.oob_decision_function_  # as long as the table, and not needed now
+        in_every_bag = ~(np.nan_to_num(shares).sum(axis=1) > 0)
+        shares[in_every_bag] = np.bincount(self.codes) / self.codes.size
+        return model, log_odds(shares, _OUT_OF_BAG * n_trees_of([model]))[:, rare]
+
+    def _out_of_fold(self, model: Any) -> Doubles:
+        """Return probabilities of the rows by models of folds that leave them out."""
+        shares = np.zeros((self.codes.size, int(self.codes.max()) + 1))
+        folds = StratifiedKFold(_INNER_FOLDS, shuffle=True, random_state=self.seed)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="The least populated class")
+            pairs = list(folds.split(self.codes, self.codes))
+        for learn, unseen in pairs:
+            fitted = self._fit(clone(model), learn)
+            found = fitted.predict_proba(take_rows(self.X, unseen))
+            shares[unseen[:, np.newaxis], fitted.classes_] = found
+        return shares
+
+    def _fit(self, model: Any, rows: Rows | None) -> Any:
+        some, own, own_weights = some_rows(rows, self.X, self.codes, self.weights)
+        rng = np.random.default_rng(self.seed)
+        sampled = rows_for(MEMBERS[self.name], SIZES[self.size], own, rng)
+        if sampled is not None:
+            own_weights = weights_for(sampled, own, own_weights)
+            some, own = take_rows(some, sampled), own[sampled]
+        with warnings.catch_warnings():
+            # The network is stopped early on purpose, and few trees leave some rows in every bag.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            warnings.filterwarnings("ignore", message="Some inputs do not have OOB scores")
+            extra = {} if own_weights is None else {"sample_weight": own_weights}
+            return model.fit(some, own, **extra)
+
+
+def some_rows(
+    rows: Rows | None, X: Any, codes: Rows, weights: Doubles | None
+) -> tuple[Any, Rows, Doubles | None]:
+    """Return items, labels and weights of some rows; None stands for all of them."""
+    if rows is None:
+        return X, codes, weights
+    return take_rows(X, rows), codes[rows], None if weights is None else weights[rows]
+
+
+def combined_scores(models: list[Any], X: Any, code: int | None) -> Doubles:
+    """Return the log-odds of one class by several models, or log-probabilities of all classes."""
+    shares = np.mean([model.predict_proba(X) for model in models], axis=0)
+    n_trees = n_trees_of(models)
+    if code is None:
+        return log_probabilities(shares, n_trees)
+    return log_odds(shares, n_trees)[:, code]
+
+
+def weighted_sum(scores: dict[str, Doubles], weights: dict[str, float]) -> Doubles:
+    """Return the sum of the scores of all forms, each with its weight."""
+    return np.sum([weights[form] * scores[form] for form in scores], axis=0)
+
+
+def n_trees_of(models: list[Any]) -> int:
+    """Return the number of trees of forests; other models have smooth probabilities."""
+    return sum(len(m.estimators_) for m in models if hasattr(m, "estimators_")) or _SMOOTH
+
+
+def log_probabilities(shares: Doubles, n_trees: float) -> Doubles:
+    """Return logarithms of probabilities, kept away from 0 by half a tree."""
+    return np.log((shares * n_trees + 0.5) / (n_trees + 0.5 * shares.shape[1]))
+
+
+def log_odds(shares: Doubles, n_trees: float) -> Doubles:
+    """Return the log-odds of each class against all others."""
+    logs = log_probabilities(shares, n_trees)
+    if shares.shape[1] == 2:
+        return logs - logs[:, ::-1]
+    return logs - log_probabilities(1 - shares, n_trees)
+
+
+# --- what unseen rows say -----------------------------------------------------------------------
+
+
+class Line(NamedTuple):
+    """The slope of a line from scores to log-odds, and the log-loss of these for each item."""
+
+    slope: float
+    losses: Doubles
+
+    def gain_over(self, other: Line) -> float:
+        """Return by how many standard errors of the difference the log-loss is lower."""
+        gains = other.losses - self.losses
+        error = gains.std() * np.sqrt(gains.size)
+        return float(gains.sum() / error) if error > 0 else 0.0
+
+
+def fit_line(scores: Doubles, is_rare: Mask) -> Line:
+    """Fit log-odds as a line of scores, its slope pulled towards 1 and never negative.
+
+    Examples
+    --------
+    Scores that say everything ten times as loudly as they should:
+
+    >>> rng = np.random.default_rng(0)
+    >>> log_odds = rng.normal(size=10_000)
+    >>> is_rare = rng.random(10_000) < 1 / (1 + np.exp(-log_odds))
+    >>> round(fit_line(10 * log_odds, is_rare).slope, 2)
+    0.1
+    """
+    labels = is_rare.astype(np.float64)
+
+    def penalised(line: Doubles) -> tuple[float, Doubles]:
+        fitted = line[0] + line[1] * scores
+        wrong = expit(fitted) - labels
+        loss = np.logaddexp(0, fitted).sum() - fitted @ labels + _PULL / 2 * (line[1] - 1) ** 2
+        return float(loss), np.array([wrong.sum(), wrong @ scores + _PULL * (line[1] - 1)])
+
+    bounds = [(None, None), (0.0, None)]
+    found = minimize(penalised, [0.0, 1.0], jac=True, method="L-BFGS-B", bounds=bounds)
+    fitted = found.x[0] + found.x[1] * scores
+    return Line(float(found.x[1]), np.logaddexp(0, fitted) - fitted * labels)
+
+
+def form_shares(lines: dict[str, Line]) -> dict[str, float]:
+    """Return the parts that forms take in a member, by their log-loss on unseen rows.
+
+    The first form is the one to prefer in doubt. Its odds against another one fall by a factor of
+    e with each standard error by which that one is better.
+
+    Examples
+    --------
+    >>> blurred, sharp = Line(1.0, np.array([0.7, 0.6, 0.8])), Line(1.0, np.array([0.3, 0.1, 0.2]))
+    >>> form_shares({"flexible": blurred, "smooth": sharp})
+    {'smooth': 1.0}
+    >>> form_shares({"flexible": sharp, "smooth": sharp})
+    {'flexible': 0.62, 'smooth': 0.38}
+    """
+    first, *others = lines
+    gains = [0.0, *(lines[form].gain_over(lines[first]) - _DOUBT for form in others)]
+    shares = dict(zip(lines, softmax(gains).tolist(), strict=True))
+    kept = {form: share for form, share in shares.items() if share >= _LEAST_SHARE}
+    return {form: round(share / sum(kept.values()), 2) for form, share in kept.items()}
+
+
+def greedy_weights(scores: dict[str, Doubles], is_rare: Mask, max_flags: int) -> dict[str, float]:
+    """Choose members one after the other, each time the one that raises the detection most.
+
+    Parameters
+    ----------
+    scores : dict from str to ndarray of shape (n_items,)
+        Scores of items that the members have not seen.
+    is_rare : ndarray of bool, shape (n_items,)
+        Which of the items are rare.
+    max_flags : int
+        How many of them can be followed up.
+
+    Returns
+    -------
+    dict from str to float
+        Weights that add up to 1.
+
+    Examples
+    --------
+    >>> is_rare = np.arange(1_000) < 100
+    >>> rng = np.random.default_rng(0)
+    >>> good, bad = is_rare + rng.normal(size=1_000), rng.normal(size=1_000)
+    >>> greedy_weights({"good": good, "bad": bad}, is_rare, 100)["good"] > 0.7
+    True
+    """
+    start = _START + _START_OF_FEW / max(int(is_rare.sum()), 1)
+    counts = dict.fromkeys(scores, start)
+    mixture = start * np.sum(list(scores.values()), axis=0)
+    limits = _limits(max_flags, is_rare.size)
+    for _ in range(_STEPS):
+        found = {
+            name: np.mean([detection_at_capacity(is_rare, mixture + own, k) for k in limits])
+            for name, own in scores.items()
+        }
+        # A tie goes to the member that has been chosen least: towards equal weights.
+        best = max(scores, key=lambda name: (found[name], -counts[name]))
+        counts[best] += 1
+        mixture = mixture + scores[best]
+    total = sum(counts.values())
+    return {name: count / total for name, count in counts.items()}
+
+
+def _limits(max_flags: int, n_items: int) -> list[Capacity]:
+    counts = {min(max(1, round(factor * max_flags)), n_items) for factor in _AROUND}
+    return [Capacity.count(count) for count in sorted(counts)]
+
+
+def held_out_rows(codes: Rows, rng: np.random.Generator) -> tuple[Rows | None, Rows | None]:
+    """Return rows to learn from and rows to choose weights by; None twice for short tables."""
+    if codes.size <= LONG:
+        return None, None
+    held_out = np.zeros(codes.size, dtype=bool)
+    for code in np.unique(codes):
+        rows = np.flatnonzero(codes == code)
+        held_out[rng.permutation(rows)[: round(_HELD_OUT * rows.size / codes.size)]] = True
+    return np.flatnonzero(~held_out), np.flatnonzero(held_out)
