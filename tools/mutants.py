@@ -86,9 +86,8 @@ MUTANTS = [
     Mutant("a share at twice the error", "thresholds/guarantees.py", "lambda share: chance(share) - error", "lambda share: chance(share) - min(2 * error, 0.99)"),
     Mutant("the key is the lot", "_core/ids.py", "return _unit_interval(_mix(_mix((keys * 2.0**53).astype(np.uint64) ^ _LOTS)))", "return keys"),
     Mutant("everything between the places", "_core/ranking.py", "lots_of(tie_keys(between)) < self.share", "True", ("tests/thresholds/test_too_few.py",)),
-    Mutant("all work is kept", "thresholds/efforts.py", "return replace(sample, scores=np.where(kept, sample.scores, lowest))", "return replace(sample, scores=np.where(~kept, sample.scores, lowest))", EFFORTS),
-    Mutant("weights beyond the limit", "thresholds/efforts.py", "return int(np.searchsorted(used, min(", "return 1 + int(np.searchsorted(used, min("),
-    Mutant("large groups over capacity", "thresholds/terms.py", "upper, lower = stricter(upper, at_most), stricter(lower, at_most)", "pass", GROUPS),
+    Mutant("all work is kept", "thresholds/samples.py", "return replace(self, scores=np.where(kept, self.scores, lowest))", "return replace(self, scores=np.where(~kept, self.scores, lowest))", EFFORTS),
+    Mutant("large groups over capacity", "thresholds/terms.py", "return place, Cuts(upper, lower, place.share).within(at_most)", "return place, Cuts(upper, lower, place.share)", GROUPS),
     Mutant("the looser of two cuts", "_core/ranking.py", "return min(first, second", "return max(first, second", GROUPS),
     Mutant("lots prefer some items of a group", "thresholds/samples.py", "order = np.lexsort((self.lots(seed), self.groups))", "order = np.lexsort((np.arange(self.scores.size), self.groups))", GROUPS),
     Mutant("prevalence from rows of groups", "thresholds/samples.py", "n_rare, n = self.n_rare_independent or 0, self.n_independent or 1", "n_rare, n = self.n_rare or 0, self.n_labelled or 1", GROUPS),
@@ -124,7 +123,8 @@ MUTANTS = [
     # An unknown prevalence, and weights
     Mutant("tested at twice the error", "thresholds/_unknown_prevalence.py", "float(b / (1 + b))) <= error", "float(b / (1 + b))) <= 2 * error"),
     Mutant("hits turned to the wrong side", "thresholds/_unknown_prevalence.py", "    if b > 1:", "    if b < 1:"),
-    Mutant("the future item has no weight", "thresholds/efforts.py", "+ future) - future", "+ future)", ("tests/thresholds/test_weights.py",)),
+    Mutant("all weights are kept", "thresholds/calibrate.py", "sample.lots(seed) < weights / largest", "sample.lots(seed) < 1", ("tests/thresholds/test_weights.py",)),
+    Mutant("lots drawn twice", "thresholds/terms.py", "lots = lots_of(own.lots(self.terms.seed))[order]", "lots = own.lots(self.terms.seed)[order]", GROUPS),
     Mutant("odds of one for every multiple", "thresholds/_unknown_prevalence.py", "float(b / (1 + b))", "0.5"),
     # Groups
     Mutant("splitters may divide groups", "_core/folds.py", "if np.intersect1d(groups[train], groups[unseen]).size:", "if False:", GROUPED_FIT),
@@ -165,7 +165,7 @@ MUTANTS = [
     Mutant("a flag of any work fits", "online/_pacing.py", "if work > ints[book.TOTAL] - ints[book.KEPT] - ints[book.USED]:", "if 0 >= ints[book.TOTAL] - ints[book.KEPT] - ints[book.USED]:", WORK),
     Mutant("work may exceed its bound", "_core/work.py", "    if above.size:\n        raise", "    if False:\n        raise", EFFORTS),
     Mutant("a list takes one item too many", "thresholds/_knapsack.py", 'n = int(np.searchsorted(used, room, side="right"))', 'n = int(np.searchsorted(used, room, side="right")) + 1', EFFORT_LAWS),
-    Mutant("precision tested at many places", "thresholds/_worth.py", "share = error / max(places.size, 1)", "share = error", ("tests/thresholds/test_precision.py",)),
+    Mutant("precision tested at many places", "thresholds/_worth.py", "share = promise.error / max(places.size, 1)", "share = promise.error", ("tests/thresholds/test_precision.py",)),
     # Probes, and what they say
     Mutant("probes beyond all flags", "online/_pacing.py", "and ints[book.USED] + drawn < ints[book.TOTAL]", "and True", PROBES),
     Mutant("probes take no flag", "online/_pacing.py", "        ints[book.DRAWN] += 1", "        ints[book.DRAWN] += 0", PROBES),

@@ -110,7 +110,7 @@ def test_what_is_flagged_is_worth_it(items, budget, least):
 def test_a_threshold_does_not_depend_on_the_currency(items, power):
     """Values and worth in another currency flag the same items."""
     p, values, efforts = items
-    options = {"efforts": efforts, "max_effort": float(efforts.max()), "guarantee": "plug-in"}
+    options = {"efforts": efforts, "max_effort": float(efforts.max())}
     capacity, factor = Capacity.effort(float(efforts.mean()), per=2), 2.0**power
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -121,4 +121,3 @@ def test_a_threshold_does_not_depend_on_the_currency(items, power):
             for by in (1.0, factor)
         )
     assert_array_equal(one, other)
-    assert efforts[one].sum() <= efforts.mean() * p.size / 2 * (1 + 1e-9)

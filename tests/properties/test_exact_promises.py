@@ -33,7 +33,7 @@ from shortlist.online import BudgetController, QuantileTracker, RateAlarm, Token
 from shortlist.online.decisions import AnswerMemory
 from shortlist.online.periods import period_of
 from shortlist.tables.drift import judge_shifts
-from shortlist.thresholds import _unknown_prevalence, calibrate_threshold, guarantees
+from shortlist.thresholds import _unknown_prevalence, guarantees
 
 TENTH = Fraction(1, 10)
 
@@ -326,15 +326,6 @@ def test_an_unknown_prevalence_is_tested_at_the_error(b):
             )
             both = (alarms, n_rare - found + turned) if b > 1 else (alarms + turned, n_rare - found)
             assert ours[0] == (stats.binom.cdf(both[0], sum(both), float(b / (1 + b))) <= 0.05)
-
-
-def test_weights_are_summed_exactly():
-    """Items are taken from the top while their weight is at most the capacity, not a bit more."""
-    weights = [1.0, 1.0, 2.0, 4.0, 2.0] * 2
-    options = {"guarantee": "plug-in", "sample_weight": weights}
-    scores = np.arange(10.0)[::-1]
-    for capacity, k in [(0.1, 2), (0.2, 3), (0.39, 3), (0.4, 4), (1, 10)]:
-        assert calibrate_threshold(scores, Capacity.fraction(capacity), **options).k == k
 
 
 # --- controllers --------------------------------------------------------------------------------

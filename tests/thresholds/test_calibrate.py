@@ -127,32 +127,6 @@ def test_the_interval_reaches_lower_where_ties_were_left_out():
     assert threshold.interval.low == 0
 
 
-def test_weights_measure_the_capacity():
-    """Common items sampled one in nine count for nine."""
-    scores = [5, 4, 3, 2, 1]
-    threshold = calibrate_threshold(scores, Capacity.fraction(0.2), sample_weight=[1, 1, 1, 9, 9])
-    assert threshold.value == 2
-    assert_allclose(threshold.flagged_fraction, 3 / 21)
-    assert np.isnan(threshold.interval.low)
-
-
-def test_whole_weights_are_repetitions(rng):
-    """A weight of three is the same as three equal rows."""
-    scores = rng.integers(0, 30, size=200).astype(float)
-    weights = rng.integers(0, 4, size=200)
-    weighted = calibrate_threshold(scores, Capacity.fraction(0.13), sample_weight=weights)
-    repeated = calibrate_threshold(np.repeat(scores, weights), Capacity.fraction(0.13))
-    assert_array_equal(weighted.flag(scores), repeated.flag(scores))
-
-
-def test_weights_have_no_exact_guarantee():
-    """Asking for one is refused rather than approximated, with what to do instead."""
-    with pytest.raises(ValueError, match="keep each calibration item with probability"):
-        calibrate_threshold(
-            [1, 2], Capacity.fraction(0.5), sample_weight=[1, 2], guarantee="confident"
-        )
-
-
 def test_labels_give_the_prevalence_of_a_multiple():
     """Two rare items among ten: b = 1 leaves two scores above."""
     y = ["ok"] * 8 + ["bad"] * 2

@@ -11,10 +11,9 @@ from scipy import stats
 from shortlist import Capacity, Worth, calibrate_threshold
 from shortlist._core.intervals import mean_lower, mean_upper
 from shortlist.exceptions import CapacityError, InsufficientCalibrationWarning
-from shortlist.thresholds.efforts import Budget
 from shortlist.thresholds.samples import CalibrationSample
 
-GUARANTEES = ("plug-in", "expected", "confident", "next-batch", "simultaneous")
+GUARANTEES = ("expected", "confident", "next-batch", "simultaneous")
 
 
 def quietly(*args, **options):
@@ -154,6 +153,11 @@ def test_a_future_effort_beyond_the_bound_is_an_error():
         (Capacity.effort(5, per=10), {}, "is a budget of work. Pass efforts"),
         (Capacity.effort(5), {"efforts": [1, 1]}, "budget for one batch, but a rate is needed"),
         (Capacity.fraction(0.5), {"efforts": [1, 2]}, "limits the number of flags, whatever"),
+        (
+            Capacity.effort(5, per=10),
+            {"efforts": [1, 1], "guarantee": "plug-in"},
+            "guarantee='plug-in' counts flags",
+        ),
         (Capacity.fraction(0.5), {"max_effort": 2}, "max_effort belongs to Capacity.effort"),
     ],
 )
@@ -295,5 +299,5 @@ def test_no_precise_threshold_flags_nothing_and_warns():
 def test_items_with_one_id_are_kept_by_lots_of_their_own():
     """Each is kept with the probability of its effort, not all of them or none."""
     sample = CalibrationSample(np.zeros(4_000), np.full(4_000, 0.1), efforts=np.ones(4_000))
-    kept = np.isfinite(Budget(Fraction(1), 4.0).thinned(sample, seed=0).scores)
+    kept = np.isfinite(sample.thinned(4.0, seed=0).scores)
     assert 900 < np.count_nonzero(kept) < 1_100

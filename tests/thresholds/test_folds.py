@@ -184,7 +184,7 @@ def test_only_scores_next_to_the_cut_are_lifted(scores, place, key, dtype):
 
 
 @quiet
-@pytest.mark.parametrize("guarantee", ["plug-in", "expected", "confident"])
+@pytest.mark.parametrize("guarantee", ["expected", "confident"])
 @pytest.mark.parametrize("max_effort", [None, 2.0])
 @pytest.mark.parametrize("per_item", [1, 5])
 def test_a_fold_without_items_keeps_a_budget_of_work(guarantee, max_effort, per_item):

@@ -12,6 +12,7 @@ from shortlist import Capacity, calibrate_threshold
 from shortlist._core.ids import hash_ids, number_groups
 from shortlist._core.ranking import flag_above
 from shortlist.exceptions import InsufficientCalibrationWarning
+from shortlist.thresholds import terms
 from shortlist.thresholds.samples import CalibrationSample, ReferencePrevalence
 from shortlist.thresholds.terms import Terms
 
@@ -185,6 +186,24 @@ def test_a_multiple_after_looking_rests_on_drawn_labels():
         options["y"] = is_rare[drawn]
         alone = calibrate_threshold(scores[drawn], **options, ids=ids[drawn])
         assert (grouped.value, grouped.tie_key) == (alone.value, alone.tie_key)
+
+
+@quiet
+def test_the_lots_of_a_walk_are_others_than_those_that_drew_its_items(monkeypatch):
+    """The drawn item of a group has the lowest lot; hits turned by that lot would be too many.
+
+    Uniform lots of 500 hits have a mean of 0.5, with a standard error of 0.013.
+    """
+    seen = []
+    monkeypatch.setattr(
+        terms, "confident_k_by_walking", lambda *_, lots, **__: seen.append(lots) or 0
+    )
+    calibrate_threshold(
+        np.arange(4_000.0), Capacity.multiple(3), y=np.arange(4_000) % 8 < 4, rare_label=True,
+        guarantee="confident", groups=np.arange(4_000) // 4, ids=np.arange(4_000),
+    )  # fmt: skip
+    assert seen[0].size == 500
+    assert abs(seen[0].mean() - 0.5) < 0.06
 
 
 def test_segments_keep_their_groups():

@@ -302,6 +302,12 @@ class Cuts(NamedTuple):
         upper = Cut(threshold.value, threshold.tie_key)
         return cls(upper, Cut(threshold.lower_value, threshold.lower_tie_key), threshold.share)
 
+    def within(self, at_most: Cut) -> Cuts:
+        """Return these cuts, none of them later than another one."""
+        return self._replace(
+            upper=stricter(self.upper, at_most), lower=stricter(self.lower, at_most)
+        )
+
     def divide(self, scores: Floats, tie_keys: TieKeys | None) -> tuple[Mask, Mask]:
         """Return which items lie before the upper cut, and which between the cuts."""
         above = flag_above(scores, self.upper, tie_keys)

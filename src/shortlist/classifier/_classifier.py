@@ -31,12 +31,11 @@ from ..exceptions import CapacityError
 from ..metrics import detection_at_capacity
 from ..online import Controller
 from ..thresholds import CalibratedThreshold
-from ..thresholds.efforts import budget_of
 from ..thresholds.promise import FOLD_GUARANTEES, TIES, check_guarantee
 from ..thresholds.rules import Decisions, Rule
 from ..thresholds.samples import CalibrationSample, ReferencePrevalence, RowFacts
 from ..thresholds.segments import SegmentCapacities, check_segment_capacities, segment_codes
-from ..thresholds.terms import Terms
+from ..thresholds.terms import Terms, largest_effort
 from ..worth import check_worth
 from ._controllers import controller_of
 
@@ -386,7 +385,7 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
         limits = self._limits(segments)
         for limit in limits:
             if limit.kind == "effort":
-                budget_of(limit, facts.efforts, self.max_effort)
+                largest_effort(limit, facts.efforts, self.max_effort)
             else:
                 limit.as_ratio(terms.reference.value)
         if all(limit.kind != "effort" for limit in limits):

@@ -11,7 +11,8 @@ import numpy as np
 from .._core.validation import check_number, check_seed
 from ..capacity import Capacity, check_capacity
 from ..tables.measure import Evaluation
-from ..thresholds import CalibratedThreshold, calibrate_counts
+from ..thresholds import CalibratedThreshold
+from ..thresholds.calibrate import calibrate_counts
 from ._evaluate import measure_model
 from ._joint import LargeAssignment, find_assignment
 from ._lists import WEIGHT, SampledRows, find_list

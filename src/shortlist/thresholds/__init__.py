@@ -1,6 +1,6 @@
 """From scores to decisions: exact selection in a batch, and thresholds with a guarantee."""
 
-from .calibrate import calibrate_counts, calibrate_threshold
+from .calibrate import calibrate_threshold
 from .lists import Selection, select
 from .promise import GUARANTEES
 from .rules import Decisions
@@ -11,7 +11,6 @@ __all__ = [
     "CalibratedThreshold",
     "Decisions",
     "Selection",
-    "calibrate_counts",
     "calibrate_threshold",
     "select",
 ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -11,8 +10,8 @@ from numpy.typing import ArrayLike
 
 from .._core.arrays import Doubles
 from .._core.ids import check_ids, keys_by_id, number_groups
-from .._core.labels import EstimatedShare, find_rare
-from .._core.ranking import Cut
+from .._core.labels import find_rare
+from .._core.ranking import Cut, Cuts
 from .._core.validation import (
     check_confidence,
     check_option,
@@ -29,7 +28,7 @@ from ..worth import check_worth
 from .guarantees import Place
 from .promise import TIES, Promise, check_guarantee, place_of, warn_too_few
 from .samples import CalibrationSample, ReferencePrevalence
-from .terms import Terms, rate_interval
+from .terms import Terms, described
 from .threshold import CalibratedThreshold
 
 __all__ = ["calibrate_counts", "calibrate_threshold"]
@@ -100,12 +99,12 @@ def calibrate_threshold(
     rare_label : label, default=None
         The label that is looked for; `None` takes the rarest in `y`.
     sample_weight : array-like of shape (n_items,), default=None
-        Weights under which the flag rate is measured, for example when common items were
-        sampled less often. Defined for the guarantees "plug-in" and, with `max_weight`,
-        "expected".
+        How many future items each item stands for, for example when common items were sampled
+        less often. Each is kept with probability weight / `max_weight`, by lot; those kept are like
+        future items. Not with groups or efforts.
     max_weight : float, default=None
-        The largest weight that any item can have, in calibration or in future. Known weights have
-        such a bound: 1 over the lowest sampling rate, for example.
+        The largest weight that any item can have: 1 over the lowest sampling rate, for example.
+        Only "plug-in" takes the largest one in the sample.
     random_state : int, RandomState instance or None, default=None
         Key of the hash; `None` is a fixed key.
     groups : array-like of shape (n_items,), default=None
@@ -202,12 +201,10 @@ def calibrate_threshold(
         efforts=efforts,
         has_values=values is not None,
         probabilities=scores,
-        weights=weights,
-        max_weight=None if max_weight is None else _check_max_weight(max_weight, weights),
     )
-    reference = ReferencePrevalence.of_labels(is_rare, sample.groups, seed=seed)
-    if prevalence is None and is_rare is not None and weights is not None:
-        prevalence = EstimatedShare(_exact_sum(weights[is_rare]) / _exact_sum(weights))
+    if weights is not None or max_weight is not None:
+        sample = _kept_by_weight(sample, weights, max_weight, guarantee, seed)
+    reference = ReferencePrevalence.of_labels(sample.is_rare, sample.groups, seed=seed)
     terms = Terms(
         guarantee,
         confidence,
@@ -220,20 +217,30 @@ def calibrate_threshold(
     return terms.threshold(sample, capacity, confidence)
 
 
-def _check_max_weight(max_weight: Any, weights: Doubles | None) -> float:
+def _kept_by_weight(
+    sample: CalibrationSample, weights: Doubles | None, max_weight: Any, guarantee: str, seed: int
+) -> CalibrationSample:
+    """Keep each item with probability weight / largest weight: those kept are like future items."""
     if weights is None:
         raise ValueError("max_weight belongs to sample_weight, which was not given.")
-    max_weight = check_positive("max_weight", max_weight)
-    if weights.size and weights.max() > max_weight:
+    for name, given in (("efforts", sample.efforts), ("groups", sample.groups)):
+        if given is not None:
+            raise ValueError(
+                f"sample_weight and {name} cannot be combined: no rule is exact then. Keep each "
+                "calibration item with probability sample_weight / max_weight, and calibrate on "
+                "the kept items without weights."
+            )
+    if max_weight is None and guarantee != "plug-in":
         raise ValueError(
-            f"max_weight={max_weight:g} must be at least the largest sample_weight, "
-            f"{weights.max():g}."
+            "sample_weight needs max_weight, the largest weight that any item can have (1 / the "
+            "lowest sampling rate, for example). The largest weight of a sample is too small."
         )
-    return max_weight
-
-
-def _exact_sum(weights: Doubles) -> Fraction:
-    return Fraction(float(weights.sum()))
+    largest = check_positive("max_weight", weights.max() if max_weight is None else max_weight)
+    if weights.max() > largest:
+        raise ValueError(
+            f"max_weight={largest:g} must be at least the largest sample_weight, {weights.max():g}."
+        )
+    return sample.take(np.flatnonzero(sample.lots(seed) < weights / largest))
 
 
 def calibrate_counts(
@@ -250,20 +257,8 @@ def calibrate_counts(
 ) -> CalibratedThreshold:
     """Calibrate a threshold from counts alone, for scores that are not held together.
 
-    Parameters
-    ----------
-    n : int
-        Number of calibration scores.
-    capacity, prevalence, guarantee, confidence, ties, seed, n_batches
-        As for :func:`~shortlist.calibrate_threshold`.
-    find_cut : callable
-        Returns for a number k the cut at the (k + 1)-th largest score, and how many scores lie
-        before it.
-
-    Returns
-    -------
-    CalibratedThreshold
-        The same as from the scores themselves.
+    `find_cut` returns for a number k the cut at the (k + 1)-th largest score, and how many scores
+    lie before it. The threshold is the same as from the scores themselves.
     """
     if n == 0:
         raise ValueError("Calibration needs at least one score; got none.")
@@ -273,24 +268,14 @@ def calibrate_counts(
     place = place_of(n, promise) if promise.ratio else Place(-1)
     if ties == "exclude":
         place = Place(place.k)
-    upper, n_flagged = find_cut(place.k)
-    lower, n_before = find_cut(place.k + 1) if place.share else (upper, n_flagged)
-    if place.k < 0 and promise.ratio:
-        warn_too_few(promise, f"calibration scores than {n}", place.share)
-    keys = None if ties == "exclude" else keys_by_id(None, seed=seed)
-    return CalibratedThreshold(
-        value=upper.value,
-        k=place.k,
-        n_calibration=n,
-        flagged_fraction=(n_flagged + place.share * (n_before - n_flagged)) / n,
-        interval=rate_interval(place, n_flagged, n, promise, keys),
-        capacity_fraction=float(promise.ratio),
-        guarantee=guarantee,
-        confidence=confidence,
-        ties=ties,
-        tie_key=upper.key,
-        seed=seed,
-        lower_value=lower.value,
-        lower_tie_key=lower.key,
-        share=place.share,
+    upper, n_above = find_cut(place.k)
+    lower, n_before = find_cut(place.k + 1) if place.share else (upper, n_above)
+    cuts, counts = (
+        Cuts(upper, lower, place.share),
+        {"n_above": n_above, "n_between": n_before - n_above},
     )
+    found = described(
+        promise, place, cuts, n=n, **counts, ties=ties, confidence=confidence, seed=seed
+    )
+    warn_too_few(promise, [found])
+    return found

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
+
+import numpy as np
 
 from .._core.validation import check_count, check_option, warn_user
 from ..capacity import Capacity, check_capacity
@@ -14,6 +16,8 @@ from ..exceptions import CapacityError, InsufficientCalibrationWarning
 from . import guarantees
 from ._bands import simultaneous_place
 from .guarantees import Place
+from .samples import CalibrationSample
+from .threshold import CalibratedThreshold
 
 __all__ = [
     "COVER_PREVALENCE",
@@ -22,7 +26,6 @@ __all__ = [
     "TIES",
     "Promise",
     "check_guarantee",
-    "place_in_folds",
     "place_of",
     "warn_too_few",
 ]
@@ -44,6 +47,7 @@ class Promise:
     guarantee: str
     error: float
     n_batches: int = 1
+    in_folds: bool = False
 
 
 def check_guarantee(guarantee: str, capacity: Capacity, n_batches: Any = 1) -> None:
@@ -56,6 +60,11 @@ def check_guarantee(guarantee: str, capacity: Capacity, n_batches: Any = 1) -> N
             "guarantee='next-batch' promises a number of flags in a batch of known size; got "
             f"{capacity!r}. Use Capacity.count(K, per=N), or Capacity.effort(B, per=N)."
         )
+    if guarantee == "plug-in" and capacity.kind == "effort":
+        raise CapacityError(
+            f"guarantee='plug-in' counts flags, and {capacity!r} is a budget of work. Use "
+            "guarantee='expected', the default, which also promises something."
+        )
     if check_count("n_batches", n_batches) != 1 and guarantee != "next-batch":
         raise ValueError(
             f"n_batches={n_batches} belongs to guarantee='next-batch'; got guarantee="
@@ -65,12 +74,13 @@ def check_guarantee(guarantee: str, capacity: Capacity, n_batches: Any = 1) -> N
 
 @lru_cache(maxsize=256)
 def place_of(n: int, promise: Promise) -> Place:
-    """Return the place of one threshold among n scores."""
-    return _PLACES[promise.guarantee](n, promise)
+    """Return the place of a threshold among n scores."""
+    return (
+        _place_in_fold(n, promise) if promise.in_folds else _PLACES[promise.guarantee](n, promise)
+    )
 
 
-@lru_cache(maxsize=256)
-def place_in_folds(n: int, promise: Promise) -> Place:
+def _place_in_fold(n: int, promise: Promise) -> Place:
     r"""Return the place of a fold's threshold among its n scores.
 
     The rows are divided into F folds. Model j learns from all rows but those of fold j, which
@@ -114,11 +124,25 @@ _PLACES: dict[str, Callable[[int, Promise], Place]] = {
 }
 
 
-def warn_too_few(promise: Promise, needed: str, by_lot: float) -> None:
-    """Warn that not even the highest score is flagged for sure, and say what is flagged instead."""
+def warn_too_few(
+    promise: Promise,
+    thresholds: Sequence[CalibratedThreshold],
+    samples: Sequence[CalibrationSample] = (),
+) -> None:
+    """Warn if not even the highest score, of all folds together, is flagged for sure."""
+    n_places = sum(each.k + 1 + each.share for each in thresholds)
+    is_limited = any(each.limited_by == "worth" for each in thresholds)
+    if n_places >= 1 or is_limited or not promise.capacity.value:
+        return
     on_average = promise.guarantee in ("plug-in", "expected")
     surely = "" if on_average else f" with confidence {1 - promise.error:g}"
     batches = f" in each of {promise.n_batches} batches" if promise.n_batches > 1 else ""
+    needed = f"calibration scores than {sum(each.n_calibration for each in thresholds)}"
+    if samples and samples[0].groups is not None:
+        n_groups = sum(len(np.unique(np.asarray(each.groups))) for each in samples)
+        needed = f"calibration groups than {n_groups}"
+    folds = f" in {len(thresholds)} folds" if len(thresholds) > 1 else ""
+    by_lot = float(np.mean([each.share for each in thresholds]))
     outcome = (
         f"A share of {by_lot:.2g} of the items above the highest score is flagged, drawn by lot."
         if by_lot
@@ -126,6 +150,6 @@ def warn_too_few(promise: Promise, needed: str, by_lot: float) -> None:
     )
     warn_user(
         f"guarantee={promise.guarantee!r}{surely} for {promise.capacity!r}{batches} needs more "
-        f"{needed}. {outcome}",
+        f"{needed}{folds}. {outcome}",
         InsufficientCalibrationWarning,
     )

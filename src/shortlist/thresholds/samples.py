@@ -78,8 +78,6 @@ class CalibrationSample:
         Whether scores were multiplied by values.
     probabilities : ndarray of shape (n_items,) or None
         The scores before they were weighed, if a threshold may need them.
-    weights, max_weight : ndarray of shape (n_items,) or None, float or None
-        Weights under which the rate is measured, and what no weight exceeds.
     share_lots : bool
         Whether rows that are alike have one key, and so one lot: all of them are drawn, or none.
     """
@@ -95,8 +93,6 @@ class CalibrationSample:
     has_values: bool = False
     refitted: bool = False
     probabilities: Floats | None = None
-    weights: Doubles | None = None
-    max_weight: float | None = None
     share_lots: bool = False
 
     @classmethod
@@ -176,13 +172,20 @@ class CalibrationSample:
             keys = keys[rows]
         taken: dict[str, Any] = {
             name: None if getattr(self, name) is None else getattr(self, name)[rows]
-            for name in ("scores", "is_rare", "groups", "efforts", "probabilities", "weights")
+            for name in ("scores", "is_rare", "groups", "efforts", "probabilities")
         }
         return replace(self, tie_keys=keys, segments=None, **taken)
 
     def within(self, segment: int) -> CalibrationSample:
         """Return the items of one segment, without labels: a multiple refers to all items."""
         return replace(self.take(np.flatnonzero(self.segments == segment)), is_rare=None)
+
+    def thinned(self, max_effort: float, seed: int) -> CalibrationSample:
+        """Put each item below all others by lot, the sooner the less work it takes."""
+        assert self.efforts is not None
+        kept = self.lots(seed) < self.efforts / max_effort
+        lowest = self.scores.dtype.type(-np.inf)
+        return replace(self, scores=np.where(kept, self.scores, lowest))
 
     def one_of_each_group(self, seed: int) -> CalibrationSample:
         """Return one item of each group, drawn by lot: these are independent of each other."""

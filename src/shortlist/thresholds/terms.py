@@ -1,38 +1,39 @@
-"""What a rule promises, and the thresholds that keep it."""
+"""What a rule promises, and the way from a sample of scores to a threshold that keeps it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from .._core.arrays import Doubles, Floats
+from .._core.arrays import Doubles
+from .._core.ids import lots_of
 from .._core.intervals import Interval, clopper_pearson_lower
-from .._core.ranking import Cuts, TieKeys, cut_after, rank, stricter
+from .._core.ranking import AFTER_ALL, BEFORE_ALL, Cuts, cut_after, rank
 from .._core.validation import check_confidence, warn_user
-from ..capacity import Capacity, exact
+from .._core.work import are_equal, check_max_effort
+from ..capacity import Capacity, check_efforts_suit, exact
 from ..worth import Worth
 from ._bands import simultaneous_interval
 from ._unknown_prevalence import confident_k_by_walking
-from ._worth import Limit, worth_limit
-from .efforts import Budget, budget_of, heaviest_k, weighted_k
+from ._worth import worth_limit
 from .guarantees import Place, plug_in_k, rate_above
 from .promise import (
     COVER_PREVALENCE,
     FOLD_GUARANTEES,
     Promise,
     check_guarantee,
-    place_in_folds,
     place_of,
     warn_too_few,
 )
 from .samples import CalibrationSample, ReferencePrevalence
 from .threshold import CalibratedThreshold
 
-__all__ = ["Terms", "rate_interval"]
+__all__ = ["Terms", "described", "largest_effort"]
 
 _UNKNOWN_PREVALENCE = ReferencePrevalence()
 _UNKNOWN_RATE = Interval(np.nan, np.nan)
@@ -77,35 +78,45 @@ class Terms:
         shared = confidence
         if self.worth is not None:  # each fold keeps its precision by itself (Bonferroni)
             shared = 1 - (1 - confidence) / len(samples)
-        terms = self._of_all_folds(samples, capacity)
+        terms = self
+        if capacity.kind == "effort":  # a fold may have few efforts, or none
+            efforts = [each.efforts for each in samples if each.efforts is not None]
+            every = np.concatenate(efforts) if efforts else None
+            terms = replace(self, max_effort=largest_effort(capacity, every, self.max_effort))
         found = [_Calibration(terms, each, capacity, shared, in_folds=True) for each in samples]
         thresholds = [replace(each.threshold, confidence=confidence) for each in found]
-        _warn_if_too_few(found[0].promise, samples, thresholds)
+        warn_too_few(found[0].promise, thresholds, samples)
         return thresholds
-
-    def _of_all_folds(self, samples: Sequence[CalibrationSample], capacity: Capacity) -> Terms:
-        """Return the terms with the largest effort of any item: a fold may have few or none."""
-        if capacity.kind != "effort":
-            return self
-        given = [each.efforts for each in samples if each.efforts is not None]
-        budget = budget_of(capacity, np.concatenate(given) if given else None, self.max_effort)
-        return replace(self, max_effort=budget.max_effort)
 
     def threshold(
         self, sample: CalibrationSample, capacity: Capacity, confidence: float
     ) -> CalibratedThreshold:
         """Calibrate one threshold, and warn of too few items and of misleading scores."""
         found = _Calibration(self, sample, capacity, confidence)
-        _warn_if_too_few(found.promise, [sample], [found.threshold])
+        warn_too_few(found.promise, [found.threshold], [sample])
         if sample.out_of_bag:
-            _warn_at_the_bottom(sample.scores, found.threshold.value)
+            _warn_at_the_bottom(sample, found.threshold.value)
         return found.threshold
 
 
 class _Calibration:
-    """The way from a sample to a threshold: the promise, the cuts, a worth, and their description.
+    r"""The way from a sample to a threshold: the promise, the cuts, a worth, and their description.
 
     With `in_folds`, the threshold is one of several of which a hash picks one for each item.
+
+    *Work.* A flagged item costs its effort, any other nothing, and no item takes more than E, the
+    `max_effort`. The mean cost of a threshold, :math:`E[e \cdot 1\{\text{flagged}\}]`, must stay
+    within the budget per item, c. Thinning makes this a promise about a number of flags: keep each
+    calibration item with probability e / E, by a lot of its own, and put the others below all
+    scores. The mean cost is :math:`E \cdot P(\text{kept and flagged})`, so a threshold that keeps
+    the rate c / E on the thinned sample keeps the budget, under every guarantee about a rate. In a
+    batch, every flag counts with the largest effort.
+
+    *Groups.* The items of a group are alike; G groups say much less than as many items as they
+    have. The promises are about an item that is drawn at random from a new group, and rest on one
+    item of each group, drawn by lot. The rate of all items is the same if the sizes of groups have
+    nothing to do with their scores. If large groups are the more suspicious ones it is higher.
+    Therefore no more than the capacity is flagged among the calibration items themselves.
     """
 
     def __init__(
@@ -118,9 +129,11 @@ class _Calibration:
         in_folds: bool = False,
     ) -> None:
         check_guarantee(terms.guarantee, capacity, terms.n_batches)
+        if not sample.scores.size and not in_folds:
+            raise ValueError("Calibration needs at least one score; got none.")
         self.terms, self.sample, self.capacity, self.in_folds = terms, sample, capacity, in_folds
         self.confidence = check_confidence(confidence)
-        self.budget = self._find_budget()
+        self.of_work = capacity.kind == "effort"
         self._refuse_groups()
         self.promise = self._find_promise()
 
@@ -143,39 +156,32 @@ class _Calibration:
         worth = self.terms.worth
         return worth is not None and worth.kind == "precision" and self.sample.is_rare is not None
 
+    @cached_property
+    def _max_effort(self) -> float:
+        return largest_effort(self.capacity, self.sample.efforts, self.terms.max_effort)
+
     def _find_promise(self) -> Promise:
-        """Return the promise with its exact ratio."""
-        terms, error = self.terms, 1 - self.confidence
-        if self.budget is not None:
-            ratio = self.budget.ratio
+        """Return the promise with its exact ratio, about flags."""
+        terms, capacity, error = self.terms, self.capacity, 1 - self.confidence
+        if self.of_work:
+            ratio = min(capacity.effort_per_item() / exact(self._max_effort), Fraction(1))
+            if terms.guarantee == "next-batch":
+                capacity = capacity.as_flags(exact(self._max_effort))
         elif self._covers_prevalence and not self._walks:
             error /= 2  # the other half is spent on a lower bound of the prevalence
-            ratio = self.capacity.as_ratio(terms.reference.lower_bound(error=error))
+            ratio = capacity.as_ratio(terms.reference.lower_bound(error=error))
         else:
-            ratio = self.capacity.as_ratio(terms.reference.value)
-        return Promise(self.capacity, ratio, terms.guarantee, error, terms.n_batches)
-
-    def _find_budget(self) -> Budget | None:
-        if self.capacity.kind != "effort":
-            return None
-        if self.sample.weights is not None:
-            raise ValueError(
-                "sample_weight together with efforts has no exact rule. Keep each calibration item "
-                "with probability sample_weight / max_weight, and calibrate on the kept items."
-            )
-        return budget_of(self.capacity, self.sample.efforts, self.terms.max_effort)
+            ratio = capacity.as_ratio(terms.reference.value)
+        return Promise(capacity, ratio, terms.guarantee, error, terms.n_batches, self.in_folds)
 
     def _refuse_groups(self) -> None:
         """Raise an error for what has no exact rule if items come in groups."""
-        if self.sample.groups is None:
-            return
         for name, is_given in (
-            ("sample_weight", self.sample.weights is not None),
-            ("efforts", self.budget is not None),
+            ("efforts", self.of_work),
             ("guarantee='next-batch'", self.terms.guarantee == "next-batch"),
             ("A precision with labels", self._tests_precision),
         ):
-            if is_given:
+            if is_given and self.sample.groups is not None:
                 raise ValueError(
                     f"{name} and groups cannot be combined: no rule is exact then. Keep one random "
                     "item of each group, and calibrate on these without groups."
@@ -183,20 +189,21 @@ class _Calibration:
 
     # --- the cuts -------------------------------------------------------------------------------
 
+    def _single_items(self) -> CalibrationSample:
+        """Return a sample of independent items that count one flag each."""
+        if self.sample.groups is not None:
+            return self.sample.one_of_each_group(self.terms.seed)
+        if self.of_work and self.terms.guarantee != "next-batch":
+            return self.sample.thinned(self._max_effort, self.terms.seed)
+        return self.sample
+
     def _place(self, own: CalibrationSample) -> Place:
         """Return the place of the threshold among the scores of a sample of single items."""
-        promise, n = self.promise, own.scores.size
-        if promise.ratio == 0:
+        if self.promise.ratio == 0:
             return Place(-1)
-        if own.weights is not None:
-            return Place(weighted_k(own, promise))
         if self._walks:
             return Place(self._walked_k(own))
-        if self.budget is not None and promise.guarantee == "plug-in":
-            return Place(self._plug_in_work(own))
-        if self.budget is not None and promise.guarantee == "next-batch":
-            promise = self.budget.as_flags(promise)
-        place = place_in_folds(n, promise) if self.in_folds else place_of(n, promise)
+        place = place_of(own.scores.size, self.promise)
         return place if self._draws_lots(own) else Place(place.k)
 
     def _draws_lots(self, own: CalibrationSample) -> bool:
@@ -214,49 +221,20 @@ class _Calibration:
         assert own.is_rare is not None
         order, steps = rank(own.scores, own.keys_of)
         is_rare, b = own.is_rare[order], exact(self.capacity.value)
-        lots = own.lots(self.terms.seed)[order][is_rare]
+        # Lots of their own: those of the items may have drawn them from groups, or by weight.
+        lots = lots_of(own.lots(self.terms.seed))[order][is_rare]
         return confident_k_by_walking(is_rare, steps, b, error=self.promise.error, lots=lots)
 
-    def _plug_in_work(self, own: CalibrationSample) -> int:
-        """Spend at most the budget on the calibration items, unless one could take too much."""
-        assert self.budget is not None
-        assert own.efforts is not None
-        budget, n = self.budget, own.scores.size
-        if budget.per_item * (n + 1) < exact(budget.max_effort):
-            return -1
-        return heaviest_k(own, own.efforts, budget.per_item * n)
-
-    def _single_items(self) -> CalibrationSample:
-        """Return a sample of independent items that count one flag each."""
-        if self.sample.groups is not None:
-            return self.sample.one_of_each_group(self.terms.seed)
-        if self.budget is not None and self.terms.guarantee not in ("plug-in", "next-batch"):
-            return self.budget.thinned(self.sample, self.terms.seed)
-        return self.sample
-
-    def _find_cuts(self) -> tuple[int, Cuts]:
-        """Return how many scores lie above, and the cuts at both ends of the place below them.
-
-        The items of a group are alike; G groups say much less than as many items as they have. The
-        promises are about an item that is drawn at random from a new group, and rest on one item of
-        each group, drawn by lot. The rate of all items is the same if the sizes of groups have
-        nothing to do with their scores. If large groups are the more suspicious ones it is higher.
-        Therefore no more than the capacity is flagged among the calibration items themselves.
-        """
-        own = self._single_items()
-        place = self._place(own)
-        if self.sample.groups is not None and self.terms.guarantee == "plug-in" and place.k >= 0:
-            place, own = Place(plug_in_k(self.sample.scores.size, self.promise.ratio)), self.sample
+    def _find_cuts(self) -> tuple[Place, Cuts]:
+        """Return the place of the threshold, and the cuts at both of its ends."""
+        sample, own = self.sample, self._single_items()
+        place, at_most = self._place(own), AFTER_ALL
+        if sample.groups is not None and place.k < own.scores.size:
+            k = plug_in_k(sample.scores.size, self.promise.ratio)
+            at_most = cut_after(sample.scores, k, sample.keys_of)
         upper = cut_after(own.scores, place.k, own.keys_of)
         lower = cut_after(own.scores, place.k + 1, own.keys_of) if place.share else upper
-        if self.sample.groups is not None and place.k < own.scores.size:
-            k = plug_in_k(self.sample.scores.size, self.promise.ratio)
-            at_most = cut_after(self.sample.scores, k, self.sample.keys_of)
-            upper, lower = stricter(upper, at_most), stricter(lower, at_most)
-        cuts = Cuts(upper, lower, place.share)
-        if own is self.sample or place.k < 0:
-            return place.k, cuts
-        return int(np.count_nonzero(cuts.divide(self.sample.scores, self.sample.keys_of)[0])), cuts
+        return place, Cuts(upper, lower, place.share).within(at_most)
 
     # --- the threshold --------------------------------------------------------------------------
 
@@ -264,62 +242,100 @@ class _Calibration:
     def threshold(self) -> CalibratedThreshold:
         """The lowest threshold that keeps the promise, with all that is known about it."""
         sample, terms = self.sample, self.terms
-        if not sample.scores.size and not self.in_folds:
-            raise ValueError("Calibration needs at least one score; got none.")
-        k, found = self._find_cuts()
-        limit, cuts = Limit(k), found
+        place, found = self._find_cuts()
+        cuts, least_probability = found, 0.0
+        is_plain = sample.groups is None and not self.of_work
+        k = place.k if is_plain else _n_above(found, sample)
         if terms.worth is not None:
-            limit = worth_limit(terms.worth, k, sample, self.promise)
-            cuts = limit.applied(found, k, sample)
-        by_worth = cuts != found or limit.least_probability > 0
+            at_most, least_probability = worth_limit(terms.worth, k, sample, self.promise)
+            cuts = found.within(at_most)
+            k = k if cuts == found else _n_above(cuts, sample)
         above, between = cuts.divide(sample.scores, sample.keys_of)
-
-        def flagged_part(of: Doubles) -> float:
-            return float(of[above].sum() + cuts.share * of[between].sum())
-
-        flagged = float(np.count_nonzero(above) + cuts.share * np.count_nonzero(between))
-        total = float(max(sample.scores.size, 1))
-        if sample.weights is not None:
-            flagged, total = flagged_part(sample.weights), float(sample.weights.sum())
-        work: dict[str, Any] = {}
-        if self.budget is not None and sample.efforts is not None:
-            work = {
-                "effort_spent": flagged_part(sample.efforts) / total,
-                "effort_allowed": float(self.budget.per_item),
-                "max_effort": self.budget.max_effort,
-            }
-        return CalibratedThreshold(
-            value=cuts.upper.value,
-            k=limit.k,
-            n_calibration=sample.scores.size,
-            flagged_fraction=flagged / total,
-            interval=self._interval(Place(k, cuts.share), int(np.count_nonzero(above))),
-            capacity_fraction=float(self.promise.ratio),
-            guarantee=terms.guarantee,
+        by_worth = cuts != found or least_probability > 0
+        more: dict[str, Any] = {}
+        if not is_plain or terms.worth is not None:
+            more = {"k": k, "interval": _UNKNOWN_RATE}
+        if self.of_work and sample.efforts is not None:
+            spent = sample.efforts[above].sum() + cuts.share * sample.efforts[between].sum()
+            more["effort_spent"] = float(spent) / max(sample.scores.size, 1)
+            more["effort_allowed"] = float(self.capacity.effort_per_item())
+            more["max_effort"] = self._max_effort
+        return described(
+            self.promise,
+            place,
+            cuts,
+            n=sample.scores.size,
+            n_above=int(np.count_nonzero(above)),
+            n_between=int(np.count_nonzero(between)),
             confidence=self.confidence,
             ties="exclude" if sample.keys_of is None else "hash",
-            tie_key=cuts.upper.key,
             seed=terms.seed,
-            lower_value=cuts.lower.value,
-            lower_tie_key=cuts.lower.key,
-            share=cuts.share,
             has_values=sample.has_values,
             has_efforts=sample.efforts is not None,
-            least_probability=limit.least_probability,
+            least_probability=least_probability,
             limited_by="worth" if by_worth else "capacity",
-            **work,
+            **more,
         )
 
-    def _interval(self, place: Place, n_flagged: int) -> Interval:
-        sample = self.sample
-        is_plain = sample.weights is None and sample.groups is None and self.budget is None
-        if not is_plain or self.terms.worth is not None:
-            return _UNKNOWN_RATE
-        return rate_interval(place, n_flagged, sample.scores.size, self.promise, sample.keys_of)
+
+def largest_effort(capacity: Capacity, efforts: Doubles | None, max_effort: Any) -> float:
+    """Return what no item takes more of; efforts that differ need a stated bound."""
+    check_efforts_suit(capacity, efforts)
+    assert efforts is not None
+    capacity.effort_per_item()  # raises an error for a budget without `per`
+    if max_effort is not None:
+        return check_max_effort(max_effort, efforts)
+    if not are_equal(efforts):
+        raise ValueError(
+            "Efforts that differ need max_effort=..., the largest effort that any item can take, "
+            f"in future too (the largest here is {efforts.max():g}). A promise about effort "
+            "without such a bound is impossible: a single case could take everything. If work is "
+            "cut off after some hours, that is the bound."
+        )
+    return float(efforts[0])
+
+
+def _n_above(cuts: Cuts, sample: CalibrationSample) -> int:
+    """Return how many scores lie above a threshold; -1 if nothing is flagged for sure."""
+    if cuts.upper == BEFORE_ALL:
+        return -1
+    return int(np.count_nonzero(cuts.divide(sample.scores, sample.keys_of)[0]))
+
+
+def described(
+    promise: Promise,
+    place: Place,
+    cuts: Cuts,
+    *,
+    n: int,
+    n_above: int,
+    n_between: int,
+    ties: str,
+    **known: Any,
+) -> CalibratedThreshold:
+    """Return the threshold at a place among n scores, with all that is known about it."""
+    interval = rate_interval(place, n_above, n, promise, hashed=ties == "hash")
+    found: dict[str, Any] = {
+        "k": place.k,
+        "flagged_fraction": (n_above + cuts.share * n_between) / max(n, 1),
+        "interval": interval,
+    }
+    return CalibratedThreshold(
+        value=cuts.upper.value,
+        n_calibration=n,
+        capacity_fraction=float(promise.ratio),
+        guarantee=promise.guarantee,
+        ties=ties,
+        tie_key=cuts.upper.key,
+        lower_value=cuts.lower.value,
+        lower_tie_key=cuts.lower.key,
+        share=cuts.share,
+        **(found | known),
+    )
 
 
 def rate_interval(
-    place: Place, n_flagged: int, n: int, promise: Promise, tie_keys: TieKeys | None
+    place: Place, n_flagged: int, n: int, promise: Promise, *, hashed: bool
 ) -> Interval:
     """Bound the true flag rate R of a threshold, for every distribution of the scores S.
 
@@ -333,7 +349,7 @@ def rate_interval(
     fails with at most the allowed probability. (If there is no lowest value, take limits.) Lots
     only add to the rate.
     """
-    if place.k >= n and tie_keys is not None:
+    if place.k >= n and hashed:
         return Interval(1.0, 1.0)  # scores of minus infinity are flagged, too
     if n == 0:
         return Interval(0.0, place.share)
@@ -344,29 +360,10 @@ def rate_interval(
     return Interval(low, rate_above(place, n, error=tail))
 
 
-def _warn_if_too_few(
-    promise: Promise,
-    samples: Sequence[CalibrationSample],
-    thresholds: Sequence[CalibratedThreshold],
-) -> None:
-    """Warn if not even the highest score of all folds together is flagged for sure."""
-    n_places = sum(each.k + 1 + each.share for each in thresholds)
-    is_limited = any(each.limited_by == "worth" for each in thresholds)
-    if n_places >= 1 or is_limited or not promise.capacity.value:
-        return
-    sizes = [
-        each.scores.size if each.groups is None else np.unique(each.groups).size for each in samples
-    ]
-    unit = "calibration scores" if samples[0].groups is None else "calibration groups"
-    folds = f" in {len(samples)} folds" if len(samples) > 1 else ""
-    by_lot = float(np.mean([each.share for each in thresholds]))
-    warn_too_few(promise, f"{unit} than {sum(sizes)}{folds}", by_lot)
-
-
-def _warn_at_the_bottom(scores: Floats, threshold: float) -> None:
+def _warn_at_the_bottom(sample: CalibrationSample, threshold: float) -> None:
     """Warn of a threshold at the lowest score, which fewer items will have with all trees."""
-    tied = float(np.mean(scores == threshold))
-    if threshold == scores.min() and tied > _MANY_TIED:
+    tied = float(np.mean(sample.scores == threshold))
+    if threshold == sample.scores.min() and tied > _MANY_TIED:
         warn_user(
             f"The threshold is the lowest out-of-bag score, which {tied:.0%} of the items have. "
             "With all trees, fewer items have this score, and more items than the capacity may be "
