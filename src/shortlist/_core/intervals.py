@@ -15,7 +15,6 @@ or r are a coin of another size: the stake that is best against it is known. Gam
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +22,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from scipy.special import betaincinv, logsumexp
 
-from .arrays import Doubles, Mask
+from .arrays import Doubles
 
 __all__ = [
     "Interval",
@@ -32,8 +31,6 @@ __all__ = [
     "mean_lower",
     "mean_upper",
     "proportion_interval",
-    "share_lower",
-    "share_upper",
 ]
 
 
@@ -101,42 +98,20 @@ def _divergence(m: float, c: float) -> float:
     return heads + (1 - m) * (math.log1p(-m) - math.log1p(-c)) if m < 1 else -math.log(c)
 
 
-def mean_upper(numbers: Doubles, *, error: float) -> float:
-    """Return what the mean of numbers in [0, 1] exceeds with probability at most `error`."""
-    if numbers.size == 0:
-        return 1.0
-    return _largest_claim(float(numbers.mean()), lambda c: c - numbers, numbers.size, error)
-
-
 def mean_lower(numbers: Doubles, *, error: float) -> float:
     """Return what the mean of numbers in [0, 1] lies below with probability at most `error`."""
     return 1 - mean_upper(1 - numbers, error=error)
 
 
-def share_upper(found: Mask, weights: Doubles, *, error: float) -> float:
-    """Return what a share of the weight exceeds with probability at most `error`.
-
-    Each item has a weight in [0, 1] and is found or not. The share s of all weight that is found
-    solves E[weight * (found - s)] = 0; whoever claims more accepts bets on weight * (s - found).
-    """
-    if weights.sum() == 0:
+def mean_upper(numbers: Doubles, *, error: float) -> float:
+    """Return what the mean of numbers in [0, 1] exceeds with probability at most `error`."""
+    if numbers.size == 0:
         return 1.0
-    share = float(weights[found].sum() / weights.sum())
-    return _largest_claim(share, lambda s: weights * (s - found), weights.size, error)
-
-
-def share_lower(found: Mask, weights: Doubles, *, error: float) -> float:
-    """Return what a share of the weight lies below with probability at most `error`."""
-    return 1 - share_upper(~found, weights, error=error)
-
-
-def _largest_claim(least: float, odds: Callable[[float], Doubles], n: int, error: float) -> float:
-    """Return the largest number, from `least` to 1, that cannot be refuted."""
-    needed = math.log(1 / error) + _SAFE
+    least, needed = float(numbers.mean()), math.log(1 / error) + _SAFE
 
     def is_refuted(c: float) -> bool:
-        stakes = _stakes_against(c, n, error=error)
-        capital = np.log1p(np.outer(stakes, odds(c))).sum(axis=1)
+        stakes = _stakes_against(c, numbers.size, error=error)
+        capital = np.log1p(np.outer(stakes, c - numbers)).sum(axis=1)
         return bool(logsumexp(capital) - math.log(capital.size) >= needed)  # on average
 
     # From above: the first claim of a grid that stands, and then its neighbourhood.

@@ -1,8 +1,12 @@
 """The adjusted detection rate M, detection-versus-capacity curves, and intervals for both."""
 
 from ._curve import CapacityCurve, capacity_curve
-from ._out_of_fold import OutOfFoldDetection, out_of_fold_detection
-from ._scorer import capacity_scorer, detection_at_capacity
+from ._scorer import (
+    OutOfFoldDetection,
+    capacity_scorer,
+    detection_at_capacity,
+    out_of_fold_detection,
+)
 from .adjusted import adjusted_detection_interval, adjusted_detection_score
 
 __all__ = [

@@ -18,8 +18,8 @@ from .._core.validation import check_confidence, check_number, check_same_length
 from .._core.work import check_efforts, check_values
 from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError
-from ._counts import Items, ranked_by
 from ._detection_region import DetectionRegion
+from .adjusted import Items, ranked_by
 
 __all__ = ["CapacityCurve", "capacity_curve", "curve_of_counts"]
 
@@ -68,8 +68,7 @@ class CapacityCurve:
     effort, value, value_share, price : ndarray or None
         With values or efforts: work of the flags, value of the rare items among them, their share
         of the value of all rare items, and the value found by one more unit of work, which never
-        rises (as `marginal`). The intervals above are those of the number of rare items; for the
-        value, see :func:`adjusted_detection_interval`.
+        rises (as `marginal`). The intervals above are those of the number of rare items.
 
     Notes
     -----

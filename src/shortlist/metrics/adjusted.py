@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any
+from fractions import Fraction
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.exceptions import UndefinedMetricWarning
 
-from .._core.arrays import Mask
+from .._core.arrays import Doubles, Floats, Mask, Rows
 from .._core.intervals import Interval, proportion_interval
-from .._core.labels import rarest_label
-from .._core.validation import check_confidence, check_same_length
-from .._core.work import are_equal, check_efforts, check_values
-from ..capacity import Capacity, check_capacity, check_prevalence
-from ._counts import Bounds, Counts, Items, check_effort_given, room_in
+from .._core.labels import EstimatedShare, rarest_label
+from .._core.ranking import lift
+from .._core.validation import (
+    check_confidence,
+    check_same_length,
+    check_sample_weight,
+    warn_user,
+)
+from .._core.work import check_efforts, check_values, in_order_of_worth
+from ..capacity import Capacity, check_capacity, check_prevalence, exact
+from ..exceptions import CapacityError
 
 __all__ = [
+    "Items",
     "adjusted_detection_interval",
     "adjusted_detection_of_counts",
     "adjusted_detection_score",
+    "check_effort_given",
+    "ranked_by",
+    "room_in",
 ]
 
 
@@ -122,10 +134,6 @@ def adjusted_detection_interval(
     rare_label: Any = None,
     prevalence: Any = None,
     confidence: float = 0.95,
-    values: ArrayLike | None = None,
-    efforts: ArrayLike | None = None,
-    max_value: float | None = None,
-    max_effort: float | None = None,
 ) -> Interval:
     r"""Return an exact confidence interval for the adjusted detection rate, from a test sample.
 
@@ -135,16 +143,10 @@ def adjusted_detection_interval(
     Parameters
     ----------
     y_true, y_pred, capacity, rare_label, prevalence
-        As for :func:`adjusted_detection_score`. Sample weights are not supported: exact bounds
-        are known for counts only.
+        As for :func:`adjusted_detection_score`. Sample weights, values and efforts are not
+        supported: exact bounds are known for counts only.
     confidence : float, default=0.95
         The interval covers the true value at least this often.
-    values, efforts : array-like of shape (n_items,), default=None
-        As for :func:`adjusted_detection_score`. Bounds for counts are then replaced by bounds for
-        means of bounded numbers, by betting; they are exact, too, and wider.
-    max_value, max_effort : float, default=None
-        The largest value and effort that any item can have, in the population. Required with
-        values and efforts that differ.
 
     Returns
     -------
@@ -170,39 +172,39 @@ def adjusted_detection_interval(
     >>> round(low, 3), round(high, 3)
     (0.361, 0.83)
     """
-    error = 1 - check_confidence(confidence)
-    check_effort_given(capacity, efforts)
     is_rare, flagged = _rare_and_flagged(y_true, y_pred, rare_label)
-    value, effort = check_values(values, is_rare.size), check_efforts(efforts, is_rare.size)
     counts = Items.of(is_rare).counts(flagged)
-    if counts.is_empty or (capacity.kind != "effort" and are_equal(value)):
-        return _interval_of(counts, capacity, prevalence, error)
-    if capacity.kind == "multiple" and prevalence is None:
-        raise ValueError(
-            f"{capacity!r} with values needs prevalence=...: the interval would otherwise have to "
-            "cover an estimated prevalence as well. Or use Capacity.fraction(...)."
-        )
-    bounds = Bounds.of_values(is_rare, flagged, (value, max_value), (effort, max_effort), error)
-    return bounds.within(float(room_in(capacity, counts, prevalence)) / counts.items)
+    if counts.is_empty:
+        return Interval(0.0, 1.0)
+    return _interval_of(counts, capacity, prevalence, 1 - check_confidence(confidence))
 
 
 def adjusted_detection_of_counts(
     *, n_items: int, n_rare: int, n_flagged: int, n_found: int, capacity: Capacity
 ) -> tuple[float, Interval]:
     """Return the adjusted detection rate and its interval at 95 %, from four counts."""
-    check_effort_given(capacity, None)
     counts = Counts(n_items, n_rare, n_flagged, n_found, n_rare)
     return _score_of(counts, capacity, None), _interval_of(counts, capacity, None, 1 - 0.95)
 
 
 def _interval_of(counts: Counts, capacity: Capacity, prevalence: Any, error: float) -> Interval:
+    if check_capacity(capacity).kind == "effort":
+        raise CapacityError(
+            f"{capacity!r} is a budget of work, for which no exact interval is known. Use a "
+            "capacity that limits the number of flags, such as Capacity.fraction(0.02)."
+        )
     if counts.rare == 0:
         return Interval(0.0, 1.0)
-    b = _known_multiple(check_capacity(capacity), prevalence)
+    b = _known_multiple(capacity, prevalence)
     if b is not None:
         return _interval_for_multiple(counts, b, error)
-    room = room_in(capacity, counts, prevalence)
-    return Bounds.of_counts(counts, error).within(float(room) / counts.items)
+    # Each of the four ends may fail with a quarter of the error.
+    found = proportion_interval(counts.found, counts.rare, error=error / 2)
+    spent = proportion_interval(counts.flagged, counts.items, error=error / 2)
+    allowed = float(room_in(capacity, counts, prevalence)) / counts.items
+    least = 1.0 if spent.high <= allowed else allowed / spent.high
+    most = 1.0 if spent.low <= allowed else allowed / spent.low
+    return Interval(found.low * least, found.high * most)
 
 
 def _rare_and_flagged(
@@ -267,3 +269,100 @@ def _interval_for_multiple(counts: Counts, b: float, error: float) -> Interval:
         min(sensitivity[0].low, b * precision[0].low),
         min(sensitivity[1].high, b * precision[1].high),
     )
+
+
+# --- what items count for: their numbers or weights, values and efforts ---
+
+
+class Counts(NamedTuple):
+    """Numbers (or weights) of items, rare items, flags, and rare items among the flags.
+
+    Rare items count with their values and flags with their efforts, where there are any;
+    `n_rare` is the number of rare items themselves.
+    """
+
+    items: float
+    rare: float
+    flagged: float
+    found: float
+    n_rare: float
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to detect; warns if so."""
+        if self.rare == 0:
+            what = "of any value" if self.n_rare else "in y_true"
+            warn_user(f"Detection is undefined without a rare item {what}.", UndefinedMetricWarning)
+        return self.rare == 0
+
+
+class Items(NamedTuple):
+    """The weight of items, what is found with each, and what it takes to look at each."""
+
+    is_rare: Mask
+    weight: Doubles
+    gain: Doubles
+    cost: Doubles
+
+    @classmethod
+    def of(
+        cls,
+        is_rare: Mask,
+        values: ArrayLike | None = None,
+        efforts: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Items:
+        """Check the numbers of items, and multiply them."""
+        n = is_rare.size
+        weight = np.ones(n) if sample_weight is None else check_sample_weight(sample_weight)
+        value, effort = check_values(values, n), check_efforts(efforts, n)
+        gain = is_rare * (weight if value is None else weight * value)
+        return cls(is_rare, weight, gain, weight if effort is None else weight * effort)
+
+    def counts(self, flagged: Mask) -> Counts:
+        """Return what some flags take and find."""
+        return Counts(
+            items=float(self.weight.sum()),
+            rare=float(self.gain[self.is_rare].sum()),
+            flagged=float(self.cost[flagged].sum()),
+            found=float(self.gain[self.is_rare & flagged].sum()),
+            n_rare=float(self.weight[self.is_rare].sum()),
+        )
+
+    def down_to(self, order: Rows, cuts: Rows) -> tuple[Doubles, Doubles]:
+        """Return what it takes to look at the items before each cut of an order, and the finds."""
+        spent, found = (
+            np.concatenate([[0.0], np.cumsum(numbers[order])])[cuts]
+            for numbers in (self.cost, self.gain)
+        )
+        return spent, found
+
+
+def ranked_by(scores: Floats, values: Doubles | None, efforts: Doubles | None) -> Floats:
+    """Return what items are ranked by: value * probability / effort, or else the scores."""
+    ratios, are_products = in_order_of_worth(scores, values, efforts)
+    return lift(ratios) if are_products else ratios
+
+
+def check_effort_given(capacity: Capacity, efforts: Any) -> None:
+    """Raise an error if a budget comes without efforts, or efforts come without a budget."""
+    if check_capacity(capacity).kind == "effort" and efforts is None:
+        raise CapacityError(
+            f"{capacity!r} is a budget of work. Pass efforts=..., the work that each item takes."
+        )
+    if capacity.kind != "effort" and efforts is not None and np.any(np.asarray(efforts) != 1):
+        raise CapacityError(
+            f"efforts were given, but {capacity!r} limits the number of flags, whatever they take. "
+            "Use Capacity.effort(480), say, for a budget in the unit of the efforts."
+        )
+
+
+def room_in(capacity: Capacity, counts: Counts, prevalence: Any = None) -> Fraction:
+    """Return the exact number (or weight, or effort) of these items that can be followed up."""
+    items = Fraction(counts.items)
+    if check_capacity(capacity).kind == "effort":
+        return exact(capacity.value) if capacity.per is None else capacity.max_effort(1) * items
+    if capacity.kind == "count" and capacity.per is None:
+        return min(Fraction(int(capacity.value)), items)
+    share = EstimatedShare(Fraction(counts.n_rare) / items) if prevalence is None else prevalence
+    return capacity.as_ratio(share) * items
