@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from ._core.extras import load_extra
-from .distributed.engine import FEW, Engine, RowKernel, blocks_of, ranked
+from .distributed.engine import BLOCK, FEW, Engine, RowKernel, blocks_of, ranked
 from .distributed.functions import Functions
 from .exceptions import TableError
 
@@ -28,14 +28,16 @@ class DaskEngine(Engine):
     persisted rows may be computed again; any other is persisted before the first pass.
     """
 
-    def opened(self, table: Any, texts: Collection[str] | None = ()) -> Any:
-        """Check that this is a data frame of Dask, whose columns have types."""
+    def opened(self, table: Any, *, passes: int) -> Any:
+        """Check that this is a data frame of Dask that several passes see alike, or persist it."""
         if not type(table).__module__.startswith("dask.dataframe"):
             raise TableError(
                 f"shortlist.dask takes a data frame of Dask; got {type(table).__name__}."
             )
         _check_types(table.dtypes)
-        return table
+        kinds = {type(each).__name__ for each in table.expr.walk()}
+        is_cheap = all(kind.startswith(_CHEAP) for kind in kinds)
+        return table if passes == 1 or is_cheap else table.persist()
 
     def column_types(self, table: Any) -> dict[str, Any]:
         """Return the Arrow type of each column."""
@@ -59,10 +61,9 @@ class DaskEngine(Engine):
         shipped = dask.delayed((kernel, meta), traverse=False)
         return source.map_partitions(_mapped, shipped, meta=meta)
 
-    def computed_once(self, table: Any) -> Any:
-        """Return a data frame that several passes see alike: itself, or persisted."""
-        kinds = {type(each).__name__ for each in table.expr.walk()}
-        return table if all(kind.startswith(_CHEAP) for kind in kinds) else table.persist()
+    def between(self, table: Any, score: str, low: float, high: float) -> Any:
+        """Return the rows with a score from one number to another, both included."""
+        return table[table[score].astype("float64").between(low, high)]
 
     def in_order(self, rows: Any, score: str) -> Any:
         """Return the rows of a list in one partition, in order."""
@@ -110,12 +111,12 @@ def _like(frame: Any, original: Any) -> Any:
 
 
 def _answers(frame: Any, kernel: Any) -> list[Any]:
-    return [kernel(block) for block in blocks_of([_arrow(frame)])]
+    return [kernel(block) for block in blocks_of(_arrow(frame).to_batches(BLOCK))]
 
 
 def _mapped(frame: Any, shipped: tuple[RowKernel, Any]) -> Any:
     pa, (kernel, meta) = load_extra("pyarrow", needed_for="shortlist.dask"), shipped
-    blocks = list(blocks_of([_arrow(frame)], FEW))
+    blocks = list(blocks_of(_arrow(frame).to_batches(FEW), FEW))
     if not blocks:
         return meta
     return pa.concat_tables([kernel(block) for block in blocks]).to_pandas().astype(meta.dtypes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -44,10 +44,20 @@ class SparkEngine(Engine):
     draws random numbers is refused: write it to a table first.
     """
 
-    def opened(self, table: Any, texts: Collection[str] | None = ()) -> Any:
-        """Check that this is a data frame of Spark."""
+    def opened(self, table: Any, *, passes: int) -> Any:
+        """Check that this is a data frame of Spark that several passes see alike, or cache it."""
         _check_frame(table)
-        return table
+        if passes == 1 or table.is_cached:
+            return table
+        plans = table._jdf.queryExecution()
+        if not plans.analyzed().deterministic():
+            raise TableError(
+                "The data frame draws random numbers, so each pass over it would see other rows. "
+                "Write it to a table and read that, or cache it."
+            )
+        tree = plans.optimizedPlan().treeString()
+        nodes = set(re.findall(r"(?m)^[\s:+|-]*'?([A-Za-z0-9]+)", tree))
+        return table if nodes <= _CHEAP | {"Relation"} else table.persist()
 
     def column_types(self, table: Any) -> dict[str, Any]:
         """Return the Arrow type of each column."""
@@ -71,20 +81,6 @@ class SparkEngine(Engine):
         shipped = table.sparkSession.sparkContext.broadcast(kernel)
         mapped = _mapping(shipped, columns)
         return _numbered(table, columns).mapInArrow(mapped, _spark_schema(table, schema))
-
-    def computed_once(self, table: Any) -> Any:
-        """Return a data frame that several passes see alike: itself, or cached."""
-        if table.is_cached:
-            return table
-        plans = table._jdf.queryExecution()
-        if not plans.analyzed().deterministic():
-            raise TableError(
-                "The data frame draws random numbers, so each pass over it would see other rows. "
-                "Write it to a table and read that, or cache it."
-            )
-        tree = plans.optimizedPlan().treeString()
-        nodes = set(re.findall(r"(?m)^[\s:+|-]*'?([A-Za-z0-9]+)", tree))
-        return table if nodes <= _CHEAP | {"Relation"} else table.persist()
 
     def between(self, table: Any, score: str, low: float, high: float) -> Any:
         """Return the rows with a score from one number to another, both included."""

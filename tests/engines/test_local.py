@@ -3,7 +3,6 @@
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute
-import pyarrow.csv
 import pyarrow.dataset
 import pyarrow.feather
 import pyarrow.parquet
@@ -32,9 +31,6 @@ def write(folder, kind):
     if kind == "parquet":
         pa.parquet.write_table(TABLE, folder / "t.parquet", row_group_size=700)
         return folder / "t.parquet"
-    if kind == "csv":
-        pa.csv.write_csv(TABLE, folder / "t.csv")
-        return folder / "t.csv"
     if kind == "feather":
         pa.feather.write_feather(TABLE, folder / "t.feather", chunksize=999)
         return folder / "t.feather"
@@ -43,7 +39,7 @@ def write(folder, kind):
     return folder
 
 
-@pytest.mark.parametrize("kind", ["parquet", "csv", "feather", "folder"])
+@pytest.mark.parametrize("kind", ["parquet", "feather", "folder"])
 def test_every_format_gives_the_same_list(tmp_path, kind):
     """A file or folder of any format gives the list of `select`, in order."""
     listed = select(write(tmp_path, kind), Capacity.count(300), score="risk", id="case")
@@ -88,9 +84,11 @@ def passes(monkeypatch):
 
 
 def test_few_passes_are_made(tmp_path, passes):
-    """One finds the score of so few rows, one the key that divides tied ones, one the list."""
+    """One finds the score, one the key that divides tied rows, one the list of higher rows."""
     select(write(tmp_path, "folder"), Capacity.count(10), score="risk", id="case")
-    assert passes == [N, N, N]
+    assert len(passes) == 3
+    assert passes[0] == N
+    assert max(passes[1:]) < 100
 
 
 @pytest.mark.parametrize(
@@ -101,7 +99,7 @@ def test_few_passes_are_made(tmp_path, passes):
         ({"case": pa.array([None] * N, pa.decimal128(5, 2))}, {}, "must be whole numbers or text"),
         ({"risk": pa.array([None] + [1.0] * (N - 1))}, {}, "1 of 5,000 are NaN or empty"),
         ({"case": ["same"] * N}, {}, "same id"),
-        ({}, {"segment": "risk"}, "Segments must be whole numbers or text"),
+        ({}, {"segment": "risk"}, "segments must be whole numbers or text"),
         ({}, {"segment": "town"}, "no column 'town'"),
         ({"rank": [1] * N}, {}, "has a column 'rank' already"),
     ],
@@ -139,14 +137,6 @@ def test_thresholds_are_those_of_one_machine(guarantee, hashed, k):
     got = calibrate(TABLE, capacity, score="risk", id="case" if hashed else None, **options)
     ids = np.array(TABLE["case"].to_pylist()) if hashed else None
     assert got == calibrate_threshold(TABLE["risk"].to_numpy(), capacity, ids=ids, **options)
-
-
-def test_ids_in_text_files_are_texts(tmp_path):
-    """A case 007 stays what it is, and segments that look like numbers are texts."""
-    (tmp_path / "t.csv").write_text("case,risk,team\n007,1.5,01\n008,2.5,01\n")
-    options = {"score": "risk", "id": "case", "segment": "team"}
-    listed = select(tmp_path / "t.csv", {"01": Capacity.count(2)}, **options)
-    assert listed["case"].to_pylist() == ["008", "007"]
 
 
 def listed_by_position(table):

@@ -34,6 +34,10 @@ class InBlocks(LocalEngine):
         ]
         self.has_top = has_top
 
+    def between(self, table, score, low, high):
+        """Leave all rows to the kernels."""
+        return table
+
     def summaries(self, table, columns, kernel):
         """Make a pass."""
         self.passes += 1
@@ -43,7 +47,7 @@ class InBlocks(LocalEngine):
 
     def highest(self, table, score, count):
         """Sort and limit, with NaN first."""
-        return np.sort(self.table[score].to_numpy())[::-1][:count]
+        return np.sort(self.table[score].to_numpy())[::-1][:count] if self.has_top else None
 
     def n_rows(self, table):
         """Know the length, or not."""

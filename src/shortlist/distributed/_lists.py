@@ -15,7 +15,7 @@ from .._core.ranking import Cut, flag_above
 from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError, TableError
 from ._ranks import ALL, Ranks, by_segment
-from .engine import TIE_KEY, Columns, as_columns, check_columns, rows_between, table_schema
+from .engine import TIE_KEY, Columns, as_columns, check_columns, table_schema
 
 __all__ = ["WEIGHT", "ListedRows", "SampledRows", "find_list"]
 
@@ -58,7 +58,6 @@ class ListedRows:
     def __call__(self, block: Any) -> Any:
         """Return the listed rows of an Arrow table, with a column `tie_key`."""
         pa = load_extra("pyarrow", needed_for="Selecting from a large table")
-        block = rows_between(block, self.score, self.least, np.inf)
         columns = as_columns(block, self._needs)
         mask = self._before(columns, self.segment, self.cuts)
         if self.in_total is not None:

@@ -1,12 +1,13 @@
-"""Scores and decisions of a model about blocks of rows."""
+"""Scores and decisions of a model about blocks of rows, and what they find."""
 
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._core.arrays import Floats, Mask
 from .._core.extras import load_extra
@@ -14,12 +15,15 @@ from .._core.ids import tie_keys_of
 from .._core.ranking import lift
 from ..classifier import CapacityClassifier
 from ..exceptions import TableError
+from ..metrics.counted import count_rows
 from ..tables import TableModel
+from ..tables.measure import Evaluation, evaluation_of
+from ..tables.rules import BY_DEFAULT
 from ..tables.schema import TableRows
 from ..thresholds import Decisions
-from .engine import Engine, RowKernel, as_columns, check_present, table_schema
+from .engine import Columns, Engine, RowKernel, as_columns, check_present, on_arrays, table_schema
 
-__all__ = ["DecidedRows", "ModelRows", "check_versions", "plan_rows"]
+__all__ = ["ModelRows", "measure_model", "plan_rows"]
 
 _PACKAGES = ("shortlist", "numpy", "sklearn")
 #: What a model can say about a row, and the type of each column. If several models decide, a score
@@ -28,20 +32,21 @@ SAID = {
     **dict.fromkeys(("score", "lifted", "key"), "double"),
     **dict.fromkeys(("flagged", "by_default", "is_rare", "is_asked", "is_known"), "bool"),
 }
+_RANKED, _SEEN = ("lifted", "key", "is_rare"), ("is_asked", "is_known")
 
 
 class _SameVersions:
     """Is unpickled before the model, and raises an error where packages have other versions."""
 
     def __reduce__(self) -> Any:
-        return check_versions, (_versions(),)
+        return _check_versions, (_versions(),)
 
 
 def _versions() -> dict[str, str]:
     return {name: str(importlib.import_module(name).__version__) for name in _PACKAGES}
 
 
-def check_versions(elsewhere: dict[str, str]) -> _SameVersions:
+def _check_versions(elsewhere: dict[str, str]) -> _SameVersions:
     """Raise an error if a model comes from a process with other versions than this one."""
     other = {name: version for name, version in _versions().items() if version != elsewhere[name]}
     if other:
@@ -138,7 +143,7 @@ class ModelRows:
 
 
 @dataclass(frozen=True)
-class DecidedRows:
+class _DecidedRows:
     """Turns rows into what a model says about them, beside columns that are kept."""
 
     rows: ModelRows
@@ -153,10 +158,10 @@ class DecidedRows:
     def __call__(self, block: Any) -> Any:
         """Return kept columns, and those that the model adds."""
         pa = load_extra("pyarrow", needed_for="Scoring a large table")
-        added = self._say(block)
-        table = block.select(self.kept)
+        added, table = self._say(block), block.select(self.kept)
         for name in self.said:
-            table = table.append_column(name, _arrow(pa, added[name], SAID[name]))
+            values = np.asarray(added[name], dtype=np.float64 if SAID[name] == "double" else bool)
+            table = table.append_column(name, pa.array(values))
         return table
 
     def _say(self, block: Any) -> dict[str, Any]:
@@ -178,15 +183,43 @@ class DecidedRows:
         return said
 
 
-def _arrow(pa: Any, values: Any, kind: str) -> Any:
-    numbers = np.asarray(values, dtype=np.float64 if kind == "double" else bool)
-    return pa.array(numbers, pa.type_for_alias(kind))
-
-
 def plan_rows(
     engine: Engine, table: Any, rows: ModelRows, *, said: tuple[str, ...], kept: list[str]
 ) -> tuple[RowKernel, Any]:
     """Return the kernel that decides about a table, and the schema of its answer."""
     check_present(engine.column_types(table), [*rows.needs, *kept])
     schema = table_schema(engine, table, kept=kept, added={name: SAID[name] for name in said})
-    return DecidedRows(rows, kept, said), schema
+    return _DecidedRows(rows, kept, said), schema
+
+
+# --- what a model finds ---
+
+
+def measure_model(engine: Engine, table: Any, rows: ModelRows) -> Evaluation:
+    """Measure a model on a labelled table of any size, with any engine."""
+    model, known = rows.model, None
+    if rows.classifier.capacity.kind == "effort":
+        raise TableError(
+            "The capacity of this model is a budget of work, which an engine does not measure. Use "
+            "shortlist.tables.evaluate_table, which reads files and folders, too."
+        )
+    rules, capacity = {"flagged": "this model"}, rows.classifier.capacity
+    if isinstance(model, TableModel):
+        rules, known = {**rules, "by_default": BY_DEFAULT}, model.fingerprints
+    said = (*_RANKED, *rules, *(() if known is None else _SEEN))
+    kernel, schema = plan_rows(engine, table, rows, said=said, kept=[])
+    with engine.kept_rows(table, kernel, schema) as decided:
+        counted = count_rows(on_arrays(engine, decided, [*_RANKED, *rules]), rules)
+        seen = sum(on_arrays(engine, decided, [*_SEEN])(_count_seen)) if known else 0
+    if counted.n_rare in (0, counted.n_items):
+        raise TableError(
+            f"The column {rows.target!r} has {counted.n_rare:,} rare rows of {counted.n_items:,}. "
+            "Evaluation needs rare rows and others. Check the target and its labels."
+        )
+    measured = evaluation_of(counted, capacity, rules)
+    return replace(measured, seen=None if known is None else known.seen_of(np.asarray(seen)))
+
+
+def _count_seen(columns: Columns) -> NDArray[np.int64]:
+    asked, known = (columns[name] for name in _SEEN)
+    return np.array([asked.size, np.count_nonzero(asked), np.count_nonzero(known)])

@@ -58,18 +58,18 @@ class _Located(NamedTuple):
 
 @dataclass(frozen=True)
 class _Draw:
-    """Draws numbers of a block, for each segment."""
+    """Draws about so many numbers of a block, for each segment."""
 
     numbers: _Scores | _Keys
+    few: int
 
     def __call__(self, columns: Columns) -> dict[Any, _Sample]:
         return {name: self._drawn(own) for name, own in self.numbers(columns).items()}
 
-    @staticmethod
-    def _drawn(numbers: Doubles) -> _Sample:
+    def _drawn(self, numbers: Doubles) -> _Sample:
         ordered = np.sort(numbers)  # NaN comes last
         n_nan = numbers.size - int(np.searchsorted(ordered, np.nan))
-        step = max(1, -(-numbers.size // _FEW))
+        step = max(1, -(-numbers.size // self.few))
         return _Sample(numbers.size, n_nan, step, ordered[::-1][::step].copy())
 
 
@@ -216,15 +216,10 @@ class Ranks:
         return [self.score, *([] if self.segment is None else [self.segment])]
 
     @cached_property
-    def _n_known(self) -> int | None:
-        """The number of rows, if the engine knows it and may find the cut by itself."""
-        return None if self.segment is not None else self.engine.n_rows(self.table)
-
-    @cached_property
     def _samples(self) -> dict[Any, list[_Sample]]:
         """What the first pass draws; scores that are not numbers are an error."""
         call = on_arrays(self.engine, self.table, self._columns)
-        samples = _gather(call(_Draw(_Scores(self.score, self.segment))))
+        samples = _gather(call(_Draw(_Scores(self.score, self.segment), _FEW)))
         sums = [(own.n, own.n_nan) for each in samples.values() for own in each]
         n_rows, n_nan = np.sum(sums, axis=0).tolist() if sums else (0, 0)
         if n_nan:
@@ -237,8 +232,9 @@ class Ranks:
     @cached_property
     def sizes(self) -> dict[Any, int]:
         """The number of rows of each segment; of none, there is one."""
-        if self._n_known is not None:
-            return {ALL: self._n_known}
+        n_rows = None if self.segment is not None else self.engine.n_rows(self.table)
+        if n_rows is not None:
+            return {ALL: n_rows}
         sizes = {name: sum(own.n for own in parts) for name, parts in self._samples.items()}
         return sizes if self.segment is not None else {ALL: 0, **sizes}
 
@@ -284,7 +280,7 @@ class Ranks:
         return _search(call, _Scores(self.score, self.segment), places, self._samples)
 
     def _top(self, place: int) -> Doubles | None:
-        if not self._n_known or place >= _MOST_HELD:
+        if self.segment is not None or place >= _MOST_HELD:
             return None
         return self.engine.highest(self.table, self.score, place + 1)
 
@@ -297,7 +293,7 @@ class Ranks:
         ends = min(values.values()), max(values.values())
         table = self.engine.between(self.table, self.score, *ends)
         columns = list(dict.fromkeys([*self._columns, self.id]))
-        call = on_arrays(self.engine, table, columns, among=(self.score, *ends))
+        call = on_arrays(self.engine, table, columns)
         keys = _Keys(_Scores(self.score, self.segment), self.id, self.seed, values)
         left = {name: places[name] - each.above for name, each in found.items()}
-        return _search(call, keys, left, _gather(call(_Draw(keys))))
+        return _search(call, keys, left, _gather(call(_Draw(keys, _FEW))))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +27,6 @@ __all__ = [
     "check_present",
     "on_arrays",
     "ranked",
-    "rows_between",
     "table_schema",
 ]
 
@@ -59,13 +58,9 @@ class Engine(Protocol):
     block alone.
     """
 
-    def opened(self, table: Any, texts: Collection[str] | None = ()) -> Any:
-        """Check what was given, and open files: text files with some columns as texts, or not."""
+    def opened(self, table: Any, *, passes: int) -> Any:
+        """Check what was given, and return a table that so many passes see alike."""
         ...
-
-    def computed_once(self, table: Any) -> Any:
-        """Return a table that several passes see alike: itself, or one that is kept."""
-        return table
 
     def column_types(self, table: Any) -> dict[str, Any]:
         """Return the Arrow type of each column."""
@@ -92,8 +87,8 @@ class Engine(Protocol):
         ...
 
     def between(self, table: Any, score: str, low: float, high: float) -> Any:
-        """Return the rows with a score from one number to another, both included, or more rows."""
-        return table
+        """Return the rows with a score from one number to another, and perhaps more rows."""
+        ...
 
     def n_rows(self, table: Any) -> int | None:
         """Return the number of rows, if it is known without reading them."""
@@ -108,59 +103,60 @@ class Engine(Protocol):
 class _OnArrays:
     kernel: Any
     columns: list[str]
-    among: tuple[str, float, float] | None
 
     def __call__(self, block: Any) -> Any:
-        rows = block if self.among is None else rows_between(block, *self.among)
-        return self.kernel(as_columns(rows, self.columns))
+        return self.kernel(as_columns(block, self.columns))
 
 
-def on_arrays(
-    engine: Engine,
-    table: Any,
-    columns: list[str],
-    *,
-    among: tuple[str, float, float] | None = None,
-) -> Callable[[Any], Iterable[Any]]:
-    """Return a function that calls a kernel for arrays on every block.
-
-    `among` restricts the rows, by a column with scores and the ends of an interval.
-    """
-    return lambda kernel: engine.summaries(table, columns, _OnArrays(kernel, columns, among))
+def on_arrays(engine: Engine, table: Any, columns: list[str]) -> Callable[[Any], Iterable[Any]]:
+    """Return a function that calls a kernel for arrays on every block."""
+    return lambda kernel: engine.summaries(table, columns, _OnArrays(kernel, columns))
 
 
 # --- columns ---
 
 
-def check_columns(
-    engine: Engine,
-    table: Any,
-    *,
-    score: str | None = None,
-    id: str | None = None,
-    segment: str | None = None,
-) -> None:
-    """Raise an error if columns are missing, or of a type that could mean two things."""
-    pa = load_extra("pyarrow", needed_for="tables that are read block by block")
+def check_columns(engine: Engine, table: Any, **roles: str | None) -> None:
+    """Raise an error if columns are missing, or of a type that could mean two things.
+
+    Roles are `score`, `id` and `segment`.
+    """
     types = engine.column_types(table)
-    check_present(types, [name for name in (score, id, segment) if name is not None])
-    if score is not None and not _is_number(pa, types[score]):
-        raise TableError(
-            f"The column {score!r} holds {types[score]}, and scores must be numbers. Convert it."
-        )
-    if segment is not None and not (_is_id(pa, types[segment]) or str(types[segment]) == "bool"):
-        raise TableError(
-            f"The column {segment!r} holds {types[segment]}. Segments must be whole numbers or "
-            "text. Convert it."
-        )
-    if id is not None and not _is_id(pa, types[id]):
-        raise TableError(
-            f"The column {id!r} holds {types[id]}. Ids that break ties must be whole numbers or "
-            "text: the decimal 7, the number 7.0 and the text '7' are different ids. Convert it."
-        )
+    named = {role: name for role, name in roles.items() if name is not None}
+    check_present(types, named.values())
+    for role, name in named.items():
+        fits, needed = _ROLES[role]
+        if not fits(types[name]):
+            raise TableError(
+                f"The column {name!r} holds {types[name]}, and {role}s must be {needed}. Convert "
+                "the column."
+            )
 
 
-def check_present(types: Collection[str], names: Iterable[str]) -> None:
+def _is_number(kind: Any) -> bool:
+    types = load_extra("pyarrow.types", needed_for="Reading large tables")
+    return bool(types.is_floating(kind) or types.is_integer(kind))
+
+
+def _is_id(kind: Any) -> bool:
+    types = load_extra("pyarrow.types", needed_for="Reading large tables")
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_integer(kind))
+
+
+#: Which types columns may have, and what they must hold.
+_ROLES: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "score": (_is_number, "numbers"),
+    "segment": (lambda kind: _is_id(kind) or str(kind) == "bool", "whole numbers or text"),
+    "id": (
+        _is_id,
+        "whole numbers or text: the decimal 7, the number 7.0 and the text '7' are different ids",
+    ),
+}
+
+
+def check_present(types: Mapping[str, Any], names: Iterable[str]) -> None:
     """Raise an error if a table lacks a column."""
     missing = [name for name in names if name not in types]
     if missing:
@@ -189,30 +185,12 @@ def table_schema(
     return pa.schema([*((name, types[name]) for name in names), *new])
 
 
-def _is_number(pa: Any, kind: Any) -> bool:
-    return bool(pa.types.is_floating(kind) or pa.types.is_integer(kind))
-
-
-def _is_id(pa: Any, kind: Any) -> bool:
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
-    return bool(is_text or pa.types.is_integer(kind))
-
-
 def as_columns(block: Any, names: list[str]) -> Columns:
     """Return columns of an Arrow table as arrays.
 
     A missing number becomes NaN. Missing ids and segments are an error.
     """
     return {name: _as_array(block.column(name), name) for name in names}
-
-
-def rows_between(block: Any, score: str, low: float, high: float) -> Any:
-    """Return the rows of an Arrow table with a score from one number to another, both included."""
-    pa = load_extra("pyarrow", needed_for="Reading large tables")
-    scores = np.asarray(as_columns(block, [score])[score], dtype=np.float64)
-    return block.filter(pa.array((scores >= low) & (scores <= high)))
 
 
 def _as_array(column: Any, name: str) -> Any:
@@ -229,21 +207,18 @@ def _as_array(column: Any, name: str) -> Any:
 
 
 def blocks_of(batches: Iterable[Any], size: int = BLOCK) -> Iterator[Any]:
-    """Join and cut Arrow batches or tables into tables of at most so many rows."""
+    """Join Arrow batches to tables of about so many rows at most."""
     pa = load_extra("pyarrow", needed_for="Reading large tables")
     waiting: list[Any] = []
     n_waiting = 0
     for batch in batches:
-        table = pa.Table.from_batches([batch]) if isinstance(batch, pa.RecordBatch) else batch
-        for start in range(0, table.num_rows, size):
-            piece = table.slice(start, size)
-            if n_waiting + piece.num_rows > size:
-                yield pa.concat_tables(waiting)
-                waiting, n_waiting = [], 0
-            waiting.append(piece)
-            n_waiting += piece.num_rows
+        if waiting and n_waiting + batch.num_rows > size:
+            yield pa.Table.from_batches(waiting)
+            waiting, n_waiting = [], 0
+        waiting.append(batch)
+        n_waiting += batch.num_rows
     if waiting:
-        yield pa.concat_tables(waiting)
+        yield pa.Table.from_batches(waiting)
 
 
 def ranked(rows: Any, score: str) -> Any:

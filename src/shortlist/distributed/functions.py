@@ -10,13 +10,14 @@ import numpy as np
 
 from .._core.validation import check_number, check_seed
 from ..capacity import Capacity, check_capacity
+from ..exceptions import TableError
+from ..tables import TableModel
 from ..tables.measure import Evaluation
 from ..thresholds import CalibratedThreshold
 from ..thresholds.calibrate import calibrate_counts
-from ._evaluate import measure_model
 from ._joint import LargeAssignment, find_assignment
 from ._lists import WEIGHT, SampledRows, find_list
-from ._models import ModelRows, plan_rows
+from ._models import ModelRows, measure_model, plan_rows
 from ._ranks import ALL, Ranks
 from .engine import TIE_KEY, Engine, check_columns, check_present, table_schema
 
@@ -28,11 +29,6 @@ class Functions:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-
-    def _kept(self, table: Any, *texts: str | None) -> Any:
-        """Return a table for several passes; some of its columns are texts in any file."""
-        opened = self._engine.opened(table, [name for name in texts if name is not None])
-        return self._engine.computed_once(opened)
 
     def select(
         self,
@@ -54,10 +50,10 @@ class Functions:
         Parameters
         ----------
         table : path, Arrow dataset, Arrow table or data frame
-            For `shortlist.distributed`, a Parquet, Feather or CSV file, a folder of them, or Arrow;
-            for `shortlist.spark` and `shortlist.dask`, a data frame of theirs. A frame that does
-            more than read files or kept rows is kept first: cached by Spark, persisted by Dask. A
-            frame of Spark that draws random numbers is refused.
+            For `shortlist.distributed`, a Parquet or Feather file, a folder of them, or Arrow; for
+            `shortlist.spark` and `shortlist.dask`, a data frame of theirs. A frame that does more
+            than read files or kept rows is kept first: cached by Spark, persisted by Dask. A frame
+            of Spark that draws random numbers is refused.
         capacity : Capacity or dict from segments to Capacity
             How many rows may be listed: of all rows, or of each segment. Rows of segments that a
             dict does not name are not listed.
@@ -84,7 +80,7 @@ class Functions:
         >>> select(table, Capacity.count(2), score="risk", id="case").to_pylist()
         [{'case': 'b', 'risk': 0.9, 'rank': 1}, {'case': 'd', 'risk': 0.7, 'rank': 2}]
         """
-        table = self._kept(table, id, segment)
+        table = self._engine.opened(table, passes=3)
         ranks = Ranks(self._engine, table, score, id, segment, check_seed(random_state))
         schema = table_schema(self._engine, table, added={TIE_KEY: "double"}, free=["rank"])
         kernel = find_list(ranks, capacity, total)
@@ -132,7 +128,7 @@ class Functions:
         >>> calibrate(pa.table({"risk": range(100)}), Capacity.fraction(0.1), score="risk").value
         90.0
         """
-        table = self._kept(table, id)
+        table = self._engine.opened(table, passes=3)
         check_columns(self._engine, table, score=score, id=id)
         ranks = Ranks(self._engine, table, score, id, seed=check_seed(random_state))
         return calibrate_counts(
@@ -166,7 +162,8 @@ class Functions:
         model : TableModel or CapacityClassifier
             From a model file, or fitted on a data frame.
         table : path, Arrow dataset, Arrow table or data frame
-            With the columns of the model. Text files are read by :mod:`shortlist.tables`.
+            With the columns of the model, as for `select`. Text files are read by
+            :mod:`shortlist.tables`.
         id : str
             The column with the ids.
         keep : collection of str, default=()
@@ -231,7 +228,7 @@ class Functions:
     def _decided(
         self, rows: ModelRows, table: Any, said: tuple[str, ...], kept: list[str], out: Path | None
     ) -> Any:
-        table = self._engine.opened(table, None)
+        table = self._engine.opened(table, passes=1)
         kernel, schema = plan_rows(self._engine, table, rows, said=said, kept=kept)
         if out is None:
             return self._engine.map_rows(table, kernel, schema)
@@ -265,8 +262,12 @@ class Functions:
         Evaluation
             M and its interval, flag rate, precision and the capacity curve.
         """
-        table = self._engine.computed_once(self._engine.opened(table, None))
-        return measure_model(self._engine, model, table, id=id, target=target, segment=segment)
+        if target is None:
+            if not isinstance(model, TableModel):
+                raise TableError("Name the column with the labels: target=...")
+            target = model.schema.target
+        rows = ModelRows(model, id, segment, target)
+        return measure_model(self._engine, self._engine.opened(table, passes=2), rows)
 
     def sample(
         self,
@@ -313,7 +314,7 @@ class Functions:
         share = float(check_number("share", share))
         if not 0 < share <= 1:
             raise ValueError(f"share must be above 0 and at most 1; got {share:g}.")
-        table = self._engine.opened(table, [id])
+        table = self._engine.opened(table, passes=1)
         check_present(self._engine.column_types(table), [target])
         check_columns(self._engine, table, id=id)
         # Another key than that of the ties: which rows are learned from says nothing about them.
@@ -335,8 +336,8 @@ class Functions:
     ) -> LargeAssignment:
         """Choose a column for each row within joint limits, exactly: :func:`shortlist.assign`.
 
-        The highest rows of each column are candidates, which one machine solves for. One more pass
-        compares the prices with every row, which proves that nothing better exists.
+        The highest rows of each column are candidates, which one machine solves for. No other row
+        can improve the assignment.
 
         Parameters
         ----------
@@ -359,6 +360,7 @@ class Functions:
         Returns
         -------
         LargeAssignment
+            `rows` get a column; `solved` has the value, and prices that prove it.
 
         Examples
         --------
@@ -368,10 +370,9 @@ class Functions:
         >>> found = assign(table, {"call": 1, "visit": 1}, id="case")
         >>> found.rows.to_pylist()
         [{'case': 'a', 'column': 'call'}, {'case': 'b', 'column': 'visit'}]
-        >>> found.value, found.bound
+        >>> found.solved.value, found.solved.bound
         (9.0, 9.0)
         """
-        ranks = Ranks(
-            self._engine, self._kept(table, id, segment), "", id, segment, check_seed(random_state)
-        )
+        table = self._engine.opened(table, passes=3)
+        ranks = Ranks(self._engine, table, "", id, segment, check_seed(random_state))
         return find_assignment(ranks, capacities, total, segment_capacities)
