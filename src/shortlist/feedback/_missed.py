@@ -12,9 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._core.arrays import Mask
 from .._core.intervals import Interval
 from .._core.validation import check_confidence, check_count
-from ..capacity import Capacity, check_capacity
-from ._counts import count_interval, estimated_count
-from ._reviews import Reviews, check_reviews
+from ._reviews import Reviews, check_reviews, count_interval, estimated_count
 
 #: With fewer rare cases among the probes, an interval is too wide to act on.
 ENOUGH_HITS = 10
@@ -65,8 +63,6 @@ class MissedEstimate:
         Rare cases that nobody reviewed: estimate and interval.
     detection, detection_low, detection_high : float
         Share of the rare cases that the policy found, probes included. NaN if none exists.
-    adjusted_detection : float
-        The same, after paying for flags above the capacity; NaN without a capacity.
     prevalence, prevalence_low, prevalence_high : float
         Share of rare cases among all cases; NaN if the number of cases is unknown.
     confidence : float
@@ -87,7 +83,6 @@ class MissedEstimate:
     detection: float
     detection_low: float
     detection_high: float
-    adjusted_detection: float
     prevalence: float
     prevalence_low: float
     prevalence_high: float
@@ -144,7 +139,6 @@ def estimate_missed(
     ids: ArrayLike | None = None,
     periods: ArrayLike | None = None,
     n_cases: int | None = None,
-    capacity: Capacity | None = None,
     challenger: ArrayLike | None = None,
     confidence: float = 0.95,
     look: int | None = None,
@@ -175,8 +169,6 @@ def estimate_missed(
         Number of all cases decided. `None` takes the number of rows if cases that were not selected
         are listed. Without periods, all cases then count as one batch, and the interval is a
         little shorter.
-    capacity : Capacity, default=None
-        The capacity, a count or fraction, for the adjusted detection.
     challenger : array-like of bool, shape (n_items,), default=None
         Whether another model would have selected each case, to judge it on the same probes.
     confidence : float, default=0.95
@@ -214,9 +206,7 @@ def estimate_missed(
     error = 1 - confidence
     if look is not None:
         error /= check_count("look", look) * (look + 1)
-    if capacity is not None:
-        check_capacity(capacity)
-    options: dict[str, Any] = {"confidence": confidence, "error": error, "capacity": capacity}
+    options: dict[str, Any] = {"confidence": confidence, "error": error}
     total, parts = reviews.count_cases(n_cases), reviews.split(periods)
     return replace(
         _estimate(reviews, total, one_batch=periods is None, **options),
@@ -234,7 +224,6 @@ def _estimate(
     one_batch: bool,
     confidence: float,
     error: float,
-    capacity: Capacity | None,
 ) -> MissedEstimate:
     probed, by_score = reviews.is_probe, reviews.is_selected & ~reviews.is_probe
     below = None if n_cases is None else n_cases - reviews.count(by_score)
@@ -244,8 +233,6 @@ def _estimate(
     found = reviews.count(by_score & reviews.is_rare)
     at_most = found + reviews.count(by_score & reviews.is_unknown)
     estimate = _known_estimate(reviews)
-    detection = _detection(found, hits, estimate, otherwise=math.nan)
-    flags = reviews.count(reviews.is_selected)
     return MissedEstimate(
         n_probes=reviews.count(probed),
         n_hits=hits,
@@ -254,10 +241,9 @@ def _estimate(
         missed=estimate - hits,
         missed_low=max(rare_below.low - most, 0.0),
         missed_high=rare_below.high - hits,
-        detection=detection,
+        detection=_detection(found, hits, estimate, otherwise=math.nan),
         detection_low=_detection(found, hits, rare_below.high, otherwise=0.0),
         detection_high=_detection(at_most, most, max(rare_below.low, most), otherwise=1.0),
-        adjusted_detection=detection * _room(capacity, n_cases, flags),
         prevalence=_share(found + estimate, n_cases),
         prevalence_low=_share(found + rare_below.low, n_cases),
         prevalence_high=min(_share(at_most + rare_below.high, n_cases), 1.0),
@@ -301,13 +287,6 @@ def _detection(found: int, hits: int, rare_below: float, *, otherwise: float) ->
         return 0.0
     rare = found + rare_below
     return (found + hits) / rare if rare > 0 else otherwise
-
-
-def _room(capacity: Capacity | None, n_cases: int | None, flags: int) -> float:
-    """Return the share of the flags that the capacity can follow up."""
-    if capacity is None or n_cases is None:
-        return math.nan
-    return min(1.0, capacity.max_flags(n_cases) / flags) if flags else 1.0
 
 
 def _judge_challenger(reviews: Reviews, error: float) -> ChallengerResult | None:

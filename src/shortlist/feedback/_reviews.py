@@ -1,15 +1,18 @@
-"""Reviews: which cases were selected, why, with which probability, and what came out."""
+"""Reviews: which cases were selected and what came out; how many rare cases probes stand for."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.stats import binom, chi2, hypergeom
 
 from .._core.arrays import Floats, Mask, Rows
 from .._core.ids import values_of
+from .._core.intervals import Interval
 from .._core.probing import NOT_SELECTED, PROBE, PROBE_WITHOUT_SLOT
 from .._core.validation import check_count, name_rows
 
@@ -149,3 +152,89 @@ def _refuse(wrong: Mask, words: str) -> None:
     rows = np.flatnonzero(wrong)
     if rows.size:
         raise ValueError(f"{rows.size} cases {words}; see {name_rows(rows)}.")
+
+
+# --- how many rare cases there are below the cut, given the hits among probes ---
+
+
+def estimated_count(hits: Rows, shares: Floats) -> float:
+    """Return the unbiased estimate: each hit stands for as many cases as one probe was drawn of."""
+    return float(np.sum(hits / shares))
+
+
+def count_interval(
+    hits: Rows, shares: Floats, *, error: float, drawn: int = 0, total: int | None = None
+) -> Interval:
+    """Return an interval for the number of rare cases that the probes were drawn from.
+
+    `hits` are the rare probes of each stratum, `shares` the share of its cases that was drawn. In
+    one stratum, exactly `drawn` of `total` cases may have been drawn. Exact for one such batch
+    (hypergeometric) and for equal shares (binomial).
+    """
+    if total is not None and hits.size == 1:
+        return from_total(int(hits[0]), drawn, total, error=error)
+    if np.ptp(shares) <= 1e-9 * shares.max():
+        return from_shares(int(hits.sum()), float(shares.max()), error=error)
+    return from_strata(hits, shares, error=error)
+
+
+def from_total(hits: int, drawn: int, total: int, *, error: float) -> Interval:
+    """Invert the hypergeometric tests: `drawn` cases of `total`, of which `hits` are rare."""
+    least, most = hits, total - drawn + hits
+    low = _first(lambda n: hypergeom.sf(hits - 1, total, n, drawn) > error / 2, least, most)
+    high = _first(lambda n: hypergeom.cdf(hits, total, n, drawn) <= error / 2, least, most + 1) - 1
+    return Interval(float(low), float(max(high, low)))
+
+
+def from_shares(hits: int, share: float, *, error: float) -> Interval:
+    """Invert the binomial tests: each rare case was drawn with the same probability.
+
+    Draws without replacement, from one batch or several, are sums of independent indicators
+    (Vatutin and Mikhailov, 1982), and their tails lie below the binomial ones (Hoeffding, 1956)
+    one case or more away from the mean. Closer to it, Markov's inequality takes over.
+    """
+    low = _first(lambda n: _upper_tail(hits, n, share) > error / 2, hits)
+    high = _first(lambda n: binom.cdf(hits, n, share) <= error / 2, hits) - 1
+    return Interval(float(low), float(max(high, low)))
+
+
+def _upper_tail(hits: int, n: int, share: float) -> float:
+    if hits == 0:
+        return 1.0
+    tail, mean = float(binom.sf(hits - 1, n, share)), n * share
+    return tail if hits >= mean + 1 else max(tail, min(1.0, mean / hits))
+
+
+def from_strata(hits: Rows, shares: Floats, *, error: float) -> Interval:
+    """Return the gamma interval of Fay and Feuer for a weighted sum of counts."""
+    weights = 1 / shares
+    total, variance, largest = (
+        float(np.sum(weights * hits)),
+        float(np.sum(weights**2 * hits)),
+        float(weights.max()),
+    )
+    low = 0.0
+    if total > 0:
+        low = variance / (2 * total) * float(chi2.ppf(error / 2, 2 * total**2 / variance))
+    above, spread = total + largest, variance + largest**2
+    high = spread / (2 * above) * float(chi2.ppf(1 - error / 2, 2 * above**2 / spread))
+    return Interval(max(low, float(hits.sum())), max(high, float(hits.sum())))
+
+
+def _first(holds: Callable[[int], bool], start: int, most: int | None = None) -> int:
+    """Return the first whole number from `start` on for which a monotone statement holds.
+
+    At most `most`, which is returned unchecked.
+    """
+    step, low = 1, start
+    if holds(low) or low == most:
+        return low
+    high = low + step
+    while (most is None or high < most) and not holds(high):
+        low, step = high, 2 * step
+        high = low + step
+    high = high if most is None else min(high, most)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
