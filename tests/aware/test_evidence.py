@@ -7,7 +7,7 @@ from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_allclose, assert_array_equal
 
 from shortlist._core.folds import stratified_folds
-from shortlist.aware._evidence import (
+from shortlist.aware._base import (
     detected,
     detected_within,
     preferred,

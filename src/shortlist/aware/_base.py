@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -11,16 +12,18 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._core.arrays import Doubles, Mask
-from .._core.folds import forget
+from .._core.folds import check_classes, forget, restored_on_error
 from .._core.labels import find_rare, rare_share
-from .._core.ranking import nth_largest
+from .._core.ranking import cut_after, nth_largest
 from .._core.validation import check_seed
 from .._core.work import check_values
 from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError
 
-__all__ = ["CapacityAwareBase", "rare_weights"]
+#: Multiples of the capacity at which scores are compared: at one alone, few items would decide.
+WIDER = (1, 2, 4, 8)
 
+_CLEAR = 2.0  # standard errors
 # Chosen on draws of the credit-default data that no study uses.
 _ENOUGH_FLAGS, _MOST_WIDENING, _WIDEST = 150, 5, 0.05
 
@@ -28,7 +31,10 @@ _ENOUGH_FLAGS, _MOST_WIDENING, _WIDEST = 150, 5, 0.05
 class CapacityAwareBase(ClassifierMixin, BaseEstimator):
     """A binary classifier that learns its score for a capacity.
 
-    A subclass implements `_check_params`, `_learn` and `_sum_up`.
+    A subclass has three methods. `_check_params` checks all parameters but `capacity`, `rare_label`
+    and `random_state`. `_learn` takes items, which of them are rare, and a random generator; with
+    `_takes_values`, `worth` says how much each item counts. It keeps `oob_scores_` if there is a
+    true `oob_score`. `_sum_up` scores items that have been checked.
     """
 
     #: Whether items may have gaps (NaN).
@@ -40,6 +46,9 @@ class CapacityAwareBase(ClassifierMixin, BaseEstimator):
     rare_label: Any
     random_state: Any
     _learned_for: Capacity
+    _check_params: Callable[[], None]
+    _learn: Callable[..., None]
+    _sum_up: Callable[[Doubles], Doubles]
 
     def fit(self, X: Any, y: ArrayLike, *, values: ArrayLike | None = None) -> Self:
         """Learn the score.
@@ -61,11 +70,8 @@ class CapacityAwareBase(ClassifierMixin, BaseEstimator):
         self
         """
         forget(self)
-        try:
+        with restored_on_error(self):
             self._fit(X, y, values)
-        except BaseException:  # an interrupted fit, too, leaves nothing half learned
-            forget(self)
-            raise
         return self
 
     def _fit(self, X: Any, y: ArrayLike, values: ArrayLike | None) -> None:
@@ -92,10 +98,7 @@ class CapacityAwareBase(ClassifierMixin, BaseEstimator):
                 "Pass y == rare_label to tell one class from all others."
             )
         self.classes_ = np.unique(y)
-        if self.classes_.size < 2:
-            raise ValueError(
-                f"y holds the label {self.classes_[0]!r} only; learning takes two classes."
-            )
+        check_classes(self, self.classes_)
         is_rare, self.rare_label_ = find_rare(y, self.rare_label, on_tie="warn")
         return is_rare
 
@@ -126,23 +129,13 @@ class CapacityAwareBase(ClassifierMixin, BaseEstimator):
         wider = min(_ENOUGH_FLAGS / n_items, _MOST_WIDENING * fraction, _WIDEST)
         return float(np.clip(max(fraction, wider), 0.5 / n_items, 1 - 0.5 / n_items))
 
-    # --- for subclasses --------------------------------------------------------------------------
+    def _second_is_better(self, **found: Doubles) -> bool:
+        """Keep what two scores detect; return whether the second one clearly detects more.
 
-    def _check_params(self) -> None:
-        """Check all parameters but `capacity`, `rare_label` and `random_state`."""
-        raise NotImplementedError
-
-    def _learn(self, *args: Any, **options: Any) -> None:
-        """Learn what `_sum_up` needs, and keep `oob_scores_` if there is a true `oob_score`.
-
-        The arguments are items, which of them are rare, and a random generator. With
-        `_takes_values`, `worth` says how much each item counts.
+        One standard error is enough to compare two.
         """
-        raise NotImplementedError
-
-    def _sum_up(self, X: Doubles) -> Doubles:
-        """Score items that have been checked."""
-        raise NotImplementedError
+        self.detection_ = {name: float(chances.mean()) for name, chances in found.items()}
+        return preferred(list(found.values()), n_errors=1) == 1
 
     # --- scores ----------------------------------------------------------------------------------
 
@@ -216,9 +209,70 @@ def rare_weights(values: ArrayLike, is_rare: Mask) -> Doubles:
     >>> rare_weights([10, 30, 7], np.array([True, True, False]))
     array([0.5, 1.5, 1. ])
     """
-    checked = check_values(values, is_rare.size)
-    assert checked is not None
+    checked = np.asarray(check_values(values, is_rare.size))
     mean = checked[is_rare].mean()
     if mean == 0:
         raise ValueError("values must be greater than 0 for some of the rare items; got 0 for all.")
     return np.where(is_rare, checked / mean, 1.0)
+
+
+# --- what out-of-sample scores detect ------------------------------------------------------------
+
+
+def detected(scores: Doubles, is_rare: Mask, max_flags: int) -> Doubles:
+    """Return each rare item's chance of being among the `max_flags` highest scores.
+
+    Items that tie for the last places share them.
+
+    Examples
+    --------
+    >>> detected(np.array([0.9, 0.5, 0.5, 0.1]), np.array([True, True, False, True]), 2)
+    array([1. , 0.5, 0. ])
+    """
+    cut = cut_after(scores, max_flags).value
+    n_above, n_tied = np.count_nonzero(scores > cut), np.count_nonzero(scores == cut)
+    share = (max_flags - n_above) / n_tied if n_tied else 0.0
+    rare = scores[is_rare]
+    return (rare > cut) + share * (rare == cut)
+
+
+def wider_limits(max_flags: int, n_items: int, factors: Sequence[int] = WIDER) -> list[int]:
+    """Return the capacity and wider ones, at most the number of items."""
+    return [min(factor * max_flags, n_items) for factor in factors]
+
+
+def detected_within(scores: Doubles, is_rare: Mask, limits: Sequence[int]) -> Doubles:
+    """Return each rare item's chance of being detected, on average over several capacities.
+
+    Examples
+    --------
+    >>> scores, is_rare = np.array([0.9, 0.5, 0.4, 0.1]), np.array([True, False, True, False])
+    >>> detected_within(scores, is_rare, wider_limits(1, n_items=4))
+    array([1. , 0.5])
+    """
+    return np.mean([detected(scores, is_rare, limit) for limit in limits], axis=0)
+
+
+def preferred(found: Sequence[Doubles], *, n_errors: float = _CLEAR) -> int:
+    """Return the first place, in order of preference, that the best one does not clearly beat.
+
+    The best one clearly beats another if it detects more, item by item, by over `n_errors` standard
+    errors of the difference. Among several equal ones, the luckiest would exceed one too often.
+
+    Examples
+    --------
+    >>> rare, chance = np.arange(100), np.random.default_rng(0).random(100)
+    >>> preferred([1.0 * (chance < 0.30), 1.0 * (chance < 0.31), 1.0 * (rare % 2)])
+    2
+    """
+    best = max(found, key=np.mean)
+    return next(
+        place for place, these in enumerate(found) if not _clearly_more(best, these, n_errors)
+    )
+
+
+def _clearly_more(these: Doubles, those: Doubles, n_errors: float) -> bool:
+    gains = these - those
+    if gains.size < 2:
+        return False
+    return bool(gains.mean() > n_errors * gains.std(ddof=1) / np.sqrt(gains.size))

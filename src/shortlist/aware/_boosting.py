@@ -16,8 +16,7 @@ from .._core.folds import stratified_folds
 from .._core.ranking import nth_largest
 from .._core.validation import check_count, check_number
 from ..capacity import Capacity
-from ._base import CapacityAwareBase
-from ._evidence import detected, preferred
+from ._base import CapacityAwareBase, detected, preferred
 
 __all__ = ["CapacityAwareBoostingClassifier"]
 

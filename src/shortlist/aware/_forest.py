@@ -14,8 +14,7 @@ from .._core.arrays import Doubles, Mask
 from .._core.scoring import out_of_bag_scores
 from .._core.validation import check_count, check_number
 from ..capacity import Capacity
-from ._base import CapacityAwareBase
-from ._evidence import detected_within, preferred, wider_limits
+from ._base import CapacityAwareBase, detected_within, wider_limits
 
 __all__ = ["CapacityAwareForestClassifier"]
 
@@ -171,13 +170,15 @@ class CapacityAwareForestClassifier(CapacityAwareBase):
     def _weigh(self, large: list[Any], small: list[Any], is_rare: Mask) -> None:
         """Keep the forests to use, with their weights."""
         self.falls_back_, self.forests_ = False, large
+        self.weights_ = np.full(len(large), 1 / len(large))
         scores = _mean_out_of_bag(large)
         if small:
             mixed = (1 - _SHARE_OF_SMALL) * scores + _SHARE_OF_SMALL * _mean_out_of_bag(small)
             known = ~np.isnan(mixed)
             if self._compare(scores[known], mixed[known], is_rare[known]):
                 self.falls_back_, self.forests_, scores = True, large + small, mixed
-        self.weights_ = _weights(len(large), len(self.forests_) - len(large))
+                shares = [(1 - _SHARE_OF_SMALL) / len(large), _SHARE_OF_SMALL / len(small)]
+                self.weights_ = np.repeat(shares, [len(large), len(small)])
         if self.oob_score:
             self.oob_scores_ = scores
 
@@ -221,8 +222,7 @@ class CapacityAwareForestClassifier(CapacityAwareBase):
         max_flags = self._learned_for.max_flags(is_rare.size)
         limits = wider_limits(max_flags, is_rare.size)
         found = [detected_within(scores, is_rare, limits) for scores in (large, small)]
-        self.detection_ = {"large": float(found[0].mean()), "small": float(found[1].mean())}
-        return preferred(found, n_errors=1) == 1
+        return self._second_is_better(large=found[0], small=found[1])
 
     def _sum_up(self, X: Doubles) -> Doubles:
         return self.weights_ @ [forest.predict_proba(X)[:, 1] for forest in self.forests_]
@@ -234,11 +234,3 @@ def _mean_out_of_bag(forests: list[Any]) -> Doubles:
     known = ~np.isnan(scores)
     with np.errstate(invalid="ignore"):
         return np.where(known, scores, 0).sum(axis=0) / known.sum(axis=0)
-
-
-def _weights(n_large: int, n_small: int) -> Doubles:
-    """Return the weight of each forest."""
-    if not n_small:
-        return np.full(n_large, 1 / n_large)
-    shares = [(1 - _SHARE_OF_SMALL) / n_large, _SHARE_OF_SMALL / n_small]
-    return np.repeat(shares, [n_large, n_small])

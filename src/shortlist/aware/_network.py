@@ -170,8 +170,12 @@ class CapacityAwareNetworkClassifier(CapacityAwareBase):
         """Compare weight decays on folds of the training data, all decays trained side by side."""
         if self.alpha != "auto":
             return float(self.alpha)
+        n_rare = np.count_nonzero(is_rare)
+        if min(n_rare, is_rare.size - n_rare) < _N_FOLDS:
+            return _ALPHAS[0]
         missed = np.zeros(len(_ALPHAS))
-        for left_out in _folds(is_rare, rng):
+        folds = stratified_folds(is_rare, _N_FOLDS, rng)
+        for left_out in (folds == fold for fold in range(_N_FOLDS)):
             batches = Batches(X[~left_out], is_rare[~left_out], self.batch_size, rng)
             networks = self._trained(batches, _ALPHAS, rng)
             networks.standardise(X[left_out])
@@ -188,23 +192,8 @@ class CapacityAwareNetworkClassifier(CapacityAwareBase):
         self.intercepts_[0] = self.intercepts_[0] - scaler.mean_ @ self.coefs_[0]
 
     def _sum_up(self, X: Doubles) -> Doubles:
-        parts = [self._mean_score(X[rows]) for rows in gen_batches(len(X), _ROWS_AT_A_TIME)]
-        return np.concatenate(parts)
-
-    def _mean_score(self, X: Doubles) -> Doubles:
-        values = X
-        for layer, (weights, intercepts) in enumerate(
-            zip(self.coefs_, self.intercepts_, strict=True)
-        ):
-            values = np.tanh(values) if layer else values
-            values = values @ weights + intercepts[:, np.newaxis]
-        return values[..., 0].mean(axis=0)
-
-
-def _folds(is_rare: Mask, rng: np.random.Generator) -> list[Mask]:
-    """Leave each item out once, in stratified folds; return no folds if a class is too small."""
-    n_rare = np.count_nonzero(is_rare)
-    if min(n_rare, is_rare.size - n_rare) < _N_FOLDS:
-        return []
-    folds = stratified_folds(is_rare, _N_FOLDS, rng)
-    return [folds == fold for fold in range(_N_FOLDS)]
+        networks = Networks(self.coefs_, [each[:, np.newaxis] for each in self.intercepts_])
+        batches = gen_batches(len(X), _ROWS_AT_A_TIME)
+        return np.concatenate(
+            [networks.values(X[rows])[-1][..., 0].mean(axis=0) for rows in batches]
+        )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 from sklearn.utils import gen_batches
 
@@ -14,13 +14,11 @@ from .._core.arrays import Doubles, Mask, Rows
 from .._core.folds import hold_out, stratified_folds
 from .._core.validation import check_count, check_number, check_option
 from ..capacity import Capacity
-from ._base import CapacityAwareBase
-from ._evidence import WIDER, detected_within, preferred, wider_limits
+from ._base import WIDER, CapacityAwareBase, detected_within, wider_limits
 from ._greedy import greedy_path
 
 __all__ = ["CapacityAwareSVC"]
 
-KERNELS = ("rbf", "linear", "poly", "sigmoid")
 TIE_BREAKS = ("first", "wider")
 SELECTIONS = ("paper", "cross-fit")
 
@@ -43,10 +41,9 @@ class CapacityAwareSVC(CapacityAwareBase):
         :class:`~shortlist.CapacityClassifier`, `None` takes the capacity of that.
     C : float, default=1.0
         Penalty of the support vector machine.
-    kernel : {"rbf", "linear", "poly", "sigmoid"}, default="rbf"
-        Kernel; features should be standardised.
     gamma : {"scale", "auto"} or float, default="scale"
-        Coefficient of the kernel, as in :class:`~sklearn.svm.SVC`.
+        Coefficient of the Gaussian kernel, as in :class:`~sklearn.svm.SVC`; features should be
+        standardised.
     max_support : int, default=30
         Number of support vectors to choose.
     tie_break : {"wider", "first"}, default="wider"
@@ -147,7 +144,6 @@ class CapacityAwareSVC(CapacityAwareBase):
         capacity: Capacity | None = None,
         *,
         C: float = 1.0,
-        kernel: str = "rbf",
         gamma: Any = "scale",
         max_support: int = 30,
         tie_break: str = "wider",
@@ -160,7 +156,6 @@ class CapacityAwareSVC(CapacityAwareBase):
     ) -> None:
         self.capacity = capacity
         self.C = C
-        self.kernel = kernel
         self.gamma = gamma
         self.max_support = max_support
         self.tie_break = tie_break
@@ -172,7 +167,6 @@ class CapacityAwareSVC(CapacityAwareBase):
         self.random_state = random_state
 
     def _check_params(self) -> None:
-        check_option("kernel", self.kernel, KERNELS)
         check_option("tie_break", self.tie_break, TIE_BREAKS)
         check_option("selection", self.selection, SELECTIONS)
         if self.oob_score and self.selection != "paper":
@@ -187,14 +181,14 @@ class CapacityAwareSVC(CapacityAwareBase):
         swaps = self._swaps(is_rare, rng)
         fitted_on, chosen_on = swaps[0].pairs[0]
         self.gamma_ = find_gamma(self.gamma, X[fitted_on] if self.selection == "paper" else X)
-        outcomes = [self._try(X, is_rare, swap) for swap in swaps]
-        choices = [choice for outcome in outcomes for choice in outcome.choices]
-        self._keep_paths(choices)
-        self.falls_back_ = self._compare(outcomes)
-        if self.falls_back_:
-            kept = self._machine(X, is_rare, np.arange(len(X)))
-        else:
-            kept = mean_of([choice.few for choice in choices])
+        choices = [[self._choose(X, is_rare, *pair) for pair in swap.pairs] for swap in swaps]
+        few = [choice.few for of_swap in choices for choice in of_swap]
+        detections = [choice.detection for of_swap in choices for choice in of_swap]
+        self.support_path_ = [each.rows for each in few] if len(few) > 1 else few[0].rows
+        self.detection_path_ = detections if len(few) > 1 else detections[0]
+        self.falls_back_ = self._compare(X, is_rare, swaps, choices)
+        everything = np.arange(len(X))
+        kept = self._machine(X, is_rare, everything) if self.falls_back_ else mean_of(few)
         self.support_vectors_, self.dual_coef_ = X[kept.rows], kept.coefficients
         if self.oob_score:
             self.oob_scores_ = np.full(len(X), np.nan)
@@ -217,28 +211,24 @@ class CapacityAwareSVC(CapacityAwareBase):
         leave_out = bool(self.fall_back) and fewest > 2
         return draw_swaps(is_rare, self.n_swaps, rng, leave_out=leave_out)
 
-    def _try(self, X: Doubles, is_rare: Mask, swap: Swap) -> Outcome:
-        """Choose on each half of a swap, and measure what is detected among the left-out items."""
-        choices = [self._choose(X, is_rare, *pair) for pair in swap.pairs]
-        if not swap.left_out.size:
-            return Outcome(choices, np.empty(0), np.empty(0))
-        few = mean_of([choice.few for choice in choices])
-        whole = self._machine(X, is_rare, np.concatenate(swap.pairs[0]))
-        found = [self._found(X, is_rare, some, swap.left_out) for some in (few, whole)]
-        return Outcome(choices, *found)
-
-    def _compare(self, outcomes: list[Outcome]) -> bool:
-        """Return whether whole machines detected clearly more than few of their support vectors."""
-        by_few = np.concatenate([outcome.by_few for outcome in outcomes])
-        by_all = np.concatenate([outcome.by_all for outcome in outcomes])
-        if not by_few.size:
+    def _compare(
+        self, X: Doubles, is_rare: Mask, swaps: list[Swap], choices: list[list[Choice]]
+    ) -> bool:
+        """Return whether whole machines detect clearly more among the left-out items."""
+        found = []
+        for swap, of_swap in zip(swaps, choices, strict=True):
+            if swap.left_out.size:
+                few = mean_of([choice.few for choice in of_swap])
+                whole = self._machine(X, is_rare, np.concatenate(swap.pairs[0]))
+                found.append([self._found(X, is_rare, s, swap.left_out) for s in (few, whole)])
+        if not found:
             return False
-        self.detection_ = {"few": float(by_few.mean()), "all": float(by_all.mean())}
-        return preferred([by_few, by_all], n_errors=1) == 1
+        by_few, by_all = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        return self._second_is_better(few=by_few, all=by_all)
 
     def _machine(self, X: Doubles, is_rare: Mask, rows: Rows) -> Expansion:
         """Fit a machine on some rows."""
-        machine = SVC(C=self.C, kernel=self.kernel, gamma=self.gamma_).fit(X[rows], is_rare[rows])
+        machine = SVC(C=self.C, gamma=self.gamma_).fit(X[rows], is_rare[rows])
         # The second class is the rare one: positive coefficients raise the suspicion.
         return Expansion(rows[machine.support_], machine.dual_coef_[0])
 
@@ -246,12 +236,12 @@ class CapacityAwareSVC(CapacityAwareBase):
         """Fit a machine on some rows, and choose among its support vectors on others."""
         support, coefficients = self._machine(X, is_rare, fit_on)
         rare, common = choose_on[is_rare[choose_on]], choose_on[~is_rare[choose_on]]
-        path = greedy_path(
-            self._kernel().terms(X[support], coefficients, X[rare]),
-            self._kernel().terms(X[support], coefficients, X[common]),
-            self._limits(choose_on.size),
-            n_steps=self.max_support,
+        of_rare, of_common = (
+            kernel_terms(X[support], coefficients, X[items], self.gamma_)
+            for items in (rare, common)
         )
+        limits = self._limits(choose_on.size)
+        path = greedy_path(of_rare, of_common, limits, n_steps=self.max_support)
         few = Expansion(support[path.chosen], coefficients[path.chosen])
         return Choice(few, path.detected / rare.size)
 
@@ -260,49 +250,29 @@ class CapacityAwareSVC(CapacityAwareBase):
         factors = WIDER if self.tie_break == "wider" else (1,)
         return wider_limits(max_flags, n_items, factors)
 
-    def _kernel(self) -> Kernel:
-        return Kernel(self.kernel, self.gamma_)
-
-    def _keep_paths(self, choices: list[Choice]) -> None:
-        paths = [choice.few.rows for choice in choices]
-        detections = [choice.detection for choice in choices]
-        self.support_path_ = paths if len(paths) > 1 else paths[0]
-        self.detection_path_ = detections if len(paths) > 1 else detections[0]
-
     def _found(self, X: Doubles, is_rare: Mask, score: Expansion, items: Rows) -> Doubles:
         """Return each rare item's chance of being detected, on average over the capacities."""
-        sums = self._kernel().sums(X[items], X[score.rows], score.coefficients)
+        sums = kernel_sums(X[items], X[score.rows], score.coefficients, self.gamma_)
         return detected_within(sums, is_rare[items], self._limits(items.size))
 
     def _sum_up(self, X: Doubles) -> Doubles:
-        return self._kernel().sums(X, self.support_vectors_, self.dual_coef_)
+        return kernel_sums(X, self.support_vectors_, self.dual_coef_, self.gamma_)
 
 
 # --- scores that are sums of kernels ------------------------------------------------------------
 
 
-class Kernel(NamedTuple):
-    """A kernel of scikit-learn's SVC, with its parameters."""
+def kernel_terms(vectors: Doubles, coefficients: Doubles, X: Doubles, gamma: float) -> Doubles:
+    """Return what each vector (rows) adds to the sum of each row of `X` (columns)."""
+    terms = rbf_kernel(vectors, X, gamma)
+    terms *= coefficients[:, np.newaxis]  # in place: the terms can take most of the memory
+    return terms
 
-    name: str
-    gamma: float
 
-    def between(self, X: Doubles, Y: Doubles) -> Doubles:
-        """Return the kernel of each row of `X` (rows) with each of `Y` (columns)."""
-        # The defaults of scikit-learn's SVC, which differ from those of its kernel functions.
-        params = {"gamma": self.gamma, "degree": 3, "coef0": 0.0}
-        return pairwise_kernels(X, Y, metric=self.name, filter_params=True, **params)
-
-    def terms(self, vectors: Doubles, coefficients: Doubles, X: Doubles) -> Doubles:
-        """Return what each vector (rows) adds to the sum of each row of `X` (columns)."""
-        terms = self.between(vectors, X)
-        terms *= coefficients[:, np.newaxis]  # in place: the terms can take most of the memory
-        return terms
-
-    def sums(self, X: Doubles, vectors: Doubles, coefficients: Doubles) -> Doubles:
-        """Return the sum over the vectors for each row of `X`, in batches of rows."""
-        batches = gen_batches(len(X), _ROWS_AT_A_TIME)
-        return np.concatenate([self.between(X[rows], vectors) @ coefficients for rows in batches])
+def kernel_sums(X: Doubles, vectors: Doubles, coefficients: Doubles, gamma: float) -> Doubles:
+    """Return the sum over the vectors for each row of `X`, in batches of rows."""
+    batches = gen_batches(len(X), _ROWS_AT_A_TIME)
+    return np.concatenate([rbf_kernel(X[rows], vectors, gamma) @ coefficients for rows in batches])
 
 
 class Expansion(NamedTuple):
@@ -339,14 +309,6 @@ class Choice(NamedTuple):
 
     few: Expansion
     detection: Doubles
-
-
-class Outcome(NamedTuple):
-    """The choices of a swap, and the left-out rare items found by the few and by all vectors."""
-
-    choices: list[Choice]
-    by_few: Doubles
-    by_all: Doubles
 
 
 class Swap(NamedTuple):

@@ -17,15 +17,6 @@ from scipy.special import expit
 
 from .._core.arrays import Doubles, Mask
 
-__all__ = [
-    "Lagrangian",
-    "TopLoss",
-    "detection_loss",
-    "shares_of",
-    "solve_threshold",
-    "through_threshold",
-]
-
 # Beyond this the logistic function is 0 or 1 in double precision.
 _FAR = 40.0
 # How sharply an item counts as flagged, for scores that start with a standard deviation of 1. A

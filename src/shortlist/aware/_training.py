@@ -13,8 +13,6 @@ from scipy.special import expit
 from .._core.arrays import Doubles, Mask
 from ._top_losses import Lagrangian, detection_loss
 
-__all__ = ["Batches", "Networks", "train_for_detection", "train_log_loss"]
-
 Singles = NDArray[np.float32]  # twice as fast as double precision, and precise enough to train
 
 _FLAT = 1e-4  # scores with a smaller deviation count as constant
@@ -44,8 +42,8 @@ class Batches:
 class Networks(NamedTuple):
     """Networks of one shape with the hyperbolic tangent, each layer an array over all of them."""
 
-    weights: list[Singles]
-    intercepts: list[Singles]
+    weights: list[Any]
+    intercepts: list[Any]
 
     @classmethod
     def at_random(cls, sizes: Sequence[int], n_members: int, rng: np.random.Generator) -> Networks:
