@@ -8,7 +8,6 @@ import random
 import time
 import uuid
 from collections.abc import Iterable
-from types import TracebackType
 from typing import Any, NamedTuple, Self
 from urllib.parse import quote, urlsplit
 
@@ -121,12 +120,7 @@ class Client:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def close(self) -> None:

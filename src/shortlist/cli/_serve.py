@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import logging
 import os
+from contextlib import AbstractContextManager
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -82,11 +83,9 @@ def serve(
     """
     logging.basicConfig(format="%(levelname)s: %(message)s")
     queues = _queues(model, count, budget, queue)
-    from ..service.settings import check_extra
-
-    check_extra()
+    from ..service import ServiceConfig, run_service
+    from ..service.keys import list_keys
     from ..service.setup import prepare
-    from ..service.supervisor import run_service
 
     announce_compiling()
     if "://" not in database:
@@ -96,7 +95,14 @@ def serve(
         of_work=budget is not None, worth=worth, probe=probe, probe_key=os.environ.get(PROBE_KEY),
         adopt=adopt,
     )  # fmt: skip
-    config = _config(database, host, accept_clock=accept_clock)
+    with _opened(database) as store:
+        has_keys = any(key["revoked"] is None for key in list_keys(store))
+    if not has_keys and not _is_loopback(host):
+        raise typer.BadParameter(
+            f"--host {host} can be reached by others, and there are no keys. Make one first: "
+            "shortlist serve keys --make decide"
+        )
+    config = ServiceConfig(database, keys_required=has_keys, accept_clock=accept_clock)
     raise typer.Exit(
         run_service(config, host=host, port=port, workers=workers, models=models, on_ready=_say)
     )
@@ -124,17 +130,14 @@ def _queues(
     return queues
 
 
-def _config(where: str, host: str, **options: Any) -> Any:
-    from ..service.keys import has_keys
-    from ..service.settings import ServiceConfig
+def _opened(database: str) -> AbstractContextManager[Any]:
+    """Open the database of a service, whose extra must be installed."""
+    from ..service.settings import check_extra
 
-    keys = has_keys(where)
-    if not _is_loopback(host) and not keys:
-        raise typer.BadParameter(
-            f"--host {host} can be reached by others, and there are no keys. Make one first: "
-            "shortlist serve keys --make decide"
-        )
-    return ServiceConfig(where, keys_required=keys, **options)
+    check_extra()
+    from ..service.databases import opened
+
+    return opened(database)
 
 
 def _is_loopback(host: str) -> bool:
@@ -175,13 +178,9 @@ def keys(
     database
         That of the service: --database shortlist.db or postgresql://…
     """
-    from ..service.settings import check_extra
+    with _opened(database) as store:
+        from ..service.keys import list_keys, make_key, revoke_key
 
-    check_extra()
-    from ..service.databases import opened
-    from ..service.keys import list_keys, make_key, revoke_key
-
-    with opened(database) as store:
         if make is not None:
             key = make_key(store, make, queues=queue, note=note)
             if as_json:
@@ -220,13 +219,9 @@ def audit(
     database
         The file of a service or of a stream, or postgresql://…
     """
-    from ..service.settings import check_extra
+    with _opened(database) as store:
+        from ..service.audit import audit_store
 
-    check_extra()
-    from ..service.audit import audit_store
-    from ..service.databases import opened
-
-    with opened(database) as store:
         found = audit_store(store)
     if as_json:
         print_json({"queues": [asdict(each) for each in found]})

@@ -6,22 +6,20 @@ import inspect
 import re
 from collections.abc import Callable
 from datetime import datetime
-from http import HTTPStatus
 from typing import Annotated, Any, Literal, get_args, get_type_hints
-from urllib.parse import parse_qsl
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from .. import __version__
-from ._requests import Kind, Problem, check_type, decoded, read_body
+from ._requests import Kind
 from ._waiting import Answer
 
 __all__ = [
     "Answers",
     "CapacityBody",
-    "CapacityChange",
     "Cases",
+    "Changed",
     "Claim",
     "ClaimBody",
     "ListQuery",
@@ -29,8 +27,6 @@ __all__ = [
     "Listing",
     "Log",
     "LogQuery",
-    "ModelChange",
-    "Observed",
     "Outcome",
     "OutcomeBody",
     "Queue",
@@ -41,8 +37,6 @@ __all__ = [
 ]
 
 _PRINTABLE = r"^[^\x00-\x1f\x7f]+$"
-_STATUSES = (400, 401, 403, 404, 408, 409, 413, 415, 422, 503)  # of problems
-_MOST_BYTES, _MOST_OF_A_MODEL = 4 << 20, 256 << 20
 _REF = "#/components/schemas/{name}"
 
 Name = Annotated[str, Meta(min_length=1, max_length=100, pattern=_PRINTABLE)]
@@ -199,31 +193,16 @@ class Outcome(Struct):
     repeated: bool
 
 
-class Place(Struct, kw_only=True):
-    """Where a change stands in the log, and its moment."""
+class Changed(Struct):
+    """A change that all workers follow: its place in the log, its moment, and what it was."""
 
     seq: int
     at: float
-
-
-class Observed(Place):
-    """How many cases were observed."""
-
-    observed: int
-
-
-class ModelChange(Place):
-    """The model from this place on."""
-
-    model: int
-
-
-class CapacityChange(Place):
-    """The capacity, and when it begins."""
-
-    begins: float | None = msgspec.field(name="from")
     count: int | UnsetType = UNSET
     effort: float | UnsetType = UNSET
+    begins: float | UnsetType = msgspec.field(name="from", default=UNSET)
+    model: int | UnsetType = UNSET
+    observed: int | UnsetType = UNSET
 
 
 class Log(Struct):
@@ -250,29 +229,10 @@ class Route:
         self.is_open, self.is_async = is_open, inspect.iscoroutinefunction(handler)
         hints = get_type_hints(handler, include_extras=True)
         self.body, self.query, self.answer = map(hints.get, ("body", "query", "return"))
-        self._decoder = msgspec.json.Decoder(self.body or Any)
+        self.content_type = f"application/{'octet-stream' if self.body is bytes else 'json'}"
+        self.decoder = msgspec.json.Decoder(self.body or Any)
         places = path.replace("{queue}", "(?P<queue>[^/]+)").replace("{case}", "(?P<case>.+)")
         self.match = re.compile(places).fullmatch
-
-    async def read(self, scope: Any, headers: dict[bytes, bytes], receive: Any) -> dict[str, Any]:
-        """Return what a request holds for the handler."""
-        read: dict[str, Any] = {}
-        if self.query is not None:
-            read["query"] = _query(scope["query_string"], self.query)
-        if self.body is bytes:
-            check_type(headers, "application/octet-stream")
-            read["body"] = await read_body(receive, _MOST_OF_A_MODEL)
-        elif self.body is not None:
-            check_type(headers, "application/json")
-            read["body"] = decoded(await read_body(receive, _MOST_BYTES), self._decoder)
-        return read
-
-
-def _query(given: bytes, kind: Any) -> Any:
-    try:
-        return msgspec.convert(dict(parse_qsl(given.decode("latin-1"))), kind, strict=False)
-    except msgspec.ValidationError as error:
-        raise Problem(422, "invalid-value", f"A parameter is not allowed: {error}") from None
 
 
 # --- their description ---------------------------------------------------------------------------
@@ -303,7 +263,7 @@ def describe_api(routes: tuple[Route, ...]) -> dict[str, Any]:
 def _described(route: Route, fields: dict[str, Any], schema_of: dict[str, Any]) -> dict[str, Any]:
     one = {"type": "string", "minLength": 1, "maxLength": 200}
     problem = {"$ref": _REF.format(name="ProblemDetails")}
-    kind = "text/plain" if route.answer is str else "application/json"
+    answer = "text/plain" if route.answer is str else "application/json"
     described = {
         "operationId": route.name,
         "summary": str(route.handler.__doc__).splitlines()[0],
@@ -313,25 +273,20 @@ def _described(route: Route, fields: dict[str, Any], schema_of: dict[str, Any]) 
         ]
         + [{"name": name, "in": "query", "schema": schema} for name, schema in fields.items()],
         "responses": {
-            "200": {"description": "OK", "content": _content(kind, schema_of[str(route.answer)])},
-            **{
-                str(status): {
-                    "description": HTTPStatus(status).phrase,
-                    "content": _content("application/problem+json", problem),
-                }
-                for status in _STATUSES
+            "200": {
+                "description": "The answer",
+                "content": {answer: {"schema": schema_of[str(route.answer)]}},
+            },
+            "default": {
+                "description": "A problem: why there is no answer",
+                "content": {"application/problem+json": {"schema": problem}},
             },
         },
         "security": [] if route.is_open else [{}, {"key": []}],
     }
-    if route.body is bytes:
-        content = _content("application/octet-stream", {"type": "string", "minLength": 1})
-        described["requestBody"] = {"required": True, "content": content}
-    elif route.body is not None:
-        content = _content("application/json", schema_of[str(route.body)])
+    if route.body is not None:
+        file = {"type": "string", "minLength": 1}
+        schema = file if route.body is bytes else schema_of[str(route.body)]
+        content = {route.content_type: {"schema": schema}}
         described["requestBody"] = {"required": True, "content": content}
     return described
-
-
-def _content(kind: str, schema: Any) -> dict[str, Any]:
-    return {kind: {"schema": schema}}

@@ -1,15 +1,14 @@
-"""Bodies of requests, what is sent back, and errors as `application/problem+json` (RFC 9457)."""
+"""What is sent back: a reply, or a problem as `application/problem+json` (RFC 9457)."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-__all__ = ["Kind", "Problem", "Reply", "check_type", "decoded", "read_body"]
+__all__ = ["Kind", "Problem", "Reply"]
 
 #: Every kind of problem; its type is ``urn:shortlist:problem:<kind>``.
 Kind = Literal[
@@ -17,7 +16,6 @@ Kind = Literal[
     "forbidden", "foreign-site", "not-found", "wrong-method", "not-flagged", "claimed", "too-large",
     "wrong-type", "too-slow", "unavailable", "clock", "no-model", "error",
 ]  # fmt: skip
-_SLOWEST_BODY = 10.0  # seconds
 _HEADERS = {
     408: {"retry-after": "1"},
     503: {"retry-after": "1"},
@@ -57,47 +55,3 @@ class Problem(Exception):
         """Return the answer to a request with this problem."""
         content = msgspec.json.encode(self.to_json())
         return Reply(content, "application/problem+json", self.status, self.headers)
-
-
-async def read_body(receive: Any, most: int) -> bytes:
-    """Return the body of a request, unless it is too large or too slow."""
-    message = await receive()
-    body: bytes = message.get("body", b"")
-    if message.get("more_body", False):  # nearly always it comes in one piece
-        body = await _read_on(receive, bytearray(body), most)
-    if len(body) > most:
-        raise Problem(413, "too-large", f"A body may have {most:,} bytes.")
-    return body
-
-
-async def _read_on(receive: Any, body: bytearray, most: int) -> bytes:
-    try:
-        async with asyncio.timeout(_SLOWEST_BODY):
-            while len(body) <= most:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    raise Problem(408, "too-slow", "The connection was closed.")
-                body += message.get("body", b"")
-                if not message.get("more_body", False):
-                    break
-    except TimeoutError:
-        detail = f"A body must arrive within {_SLOWEST_BODY:g} seconds."
-        raise Problem(408, "too-slow", detail) from None
-    return bytes(body)
-
-
-def check_type(headers: dict[bytes, bytes], needed: str) -> None:
-    """Raise a problem unless the Content-Type is the one that is needed."""
-    given = headers.get(b"content-type", b"").decode("latin-1")
-    if given != needed and given.partition(";")[0].strip().lower() != needed:
-        raise Problem(415, "wrong-type", f"Send Content-Type: {needed}; got {given!r:.80}.")
-
-
-def decoded(body: bytes, decoder: msgspec.json.Decoder[Any]) -> Any:
-    """Return what a body holds, or raise a problem."""
-    try:
-        return decoder.decode(body)
-    except msgspec.ValidationError as error:
-        raise Problem(422, "invalid-value", str(error)) from None
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise Problem(400, "invalid-json", f"The body is not JSON: {error}") from None

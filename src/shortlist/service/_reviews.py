@@ -13,7 +13,7 @@ from ..online.decisions import PROBE
 from ._api import Claim, ClaimBody, Listed, Listing, ListQuery, Outcome, OutcomeBody
 from ._requests import Problem
 from ._service import Call
-from ._status import describe_queue
+from ._status import LATEST_OUTCOME, describe_queue
 from ._waiting import answer_of
 from .store import Entry
 
@@ -22,10 +22,9 @@ __all__ = ["add_outcome", "claim_case", "find_case", "list_cases"]
 _FLAGGED = "log.queue = ? AND log.period = ? AND log.slot IS NOT NULL"
 _LISTED = (
     f"SELECT {', '.join('log.' + name for name in Entry._fields)}, claim.reviewer, claim.expires, "
-    "(SELECT outcome.rare FROM outcome WHERE outcome.queue = log.queue AND "
-    "outcome.case_id = log.case_id ORDER BY number DESC LIMIT 1) "
-    "FROM log LEFT JOIN claim ON claim.queue = log.queue AND claim.case_id = log.case_id "
-    f"WHERE {_FLAGGED} ORDER BY log.score DESC, log.seq LIMIT ? OFFSET ?"
+    f"{LATEST_OUTCOME} FROM log LEFT JOIN claim ON claim.queue = log.queue AND "
+    f"claim.case_id = log.case_id WHERE {_FLAGGED} ORDER BY log.score DESC, log.seq "
+    "LIMIT ? OFFSET ?"
 )
 
 

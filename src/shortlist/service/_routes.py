@@ -13,12 +13,10 @@ from . import _reviews, _status
 from ._api import (
     Answers,
     CapacityBody,
-    CapacityChange,
     Cases,
+    Changed,
     Log,
     LogQuery,
-    ModelChange,
-    Observed,
     Route,
     SomeCases,
 )
@@ -84,7 +82,7 @@ def _digest(fields: dict[str, Any]) -> bytes:
 # --- changes that all workers follow --------------------------------------------------------------
 
 
-async def change_capacity(call: Call, body: CapacityBody) -> CapacityChange:
+async def change_capacity(call: Call, body: CapacityBody) -> Changed:
     """Change the capacity, now or from a moment on."""
     unit = QueueSettings.from_json((await call.service.ask(lambda: call.row)).settings).unit
     given = {"count": body.count, "effort": body.effort}
@@ -94,14 +92,14 @@ async def change_capacity(call: Call, body: CapacityBody) -> CapacityChange:
     begins = body.begins.timestamp() if isinstance(body.begins, datetime) else body.begins
     place = await call.change(CAPACITY, {**amount, "from": begins})
     # It never begins in the past.
-    return CapacityChange(begins=max(place["at"], begins or 0.0), **amount, **place)
+    return Changed(**place, **amount, begins=max(place["at"], begins or 0.0))
 
 
-async def change_model(call: Call, body: bytes) -> ModelChange:
+async def change_model(call: Call, body: bytes) -> Changed:
     """Switch to another model."""
     call.service.decider(call.queue)
     id = await call.service.ask(_add_model, call, body)
-    return ModelChange(model=id, **await call.change(MODEL, {"model": id}))
+    return Changed(**await call.change(MODEL, {"model": id}), model=id)
 
 
 def _add_model(call: Call, content: bytes) -> int:
@@ -111,7 +109,7 @@ def _add_model(call: Call, content: bytes) -> int:
         raise Problem(422, "invalid-value", f"The model cannot be read: {error}") from None
 
 
-async def observe(call: Call, body: SomeCases) -> Observed:
+async def observe(call: Call, body: SomeCases) -> Changed:
     """Learn from cases that are decided elsewhere."""
     service = call.service
     for _ in range(_MOST_SWAPS):
@@ -122,7 +120,7 @@ async def observe(call: Call, body: SomeCases) -> Observed:
         scores = await service.loop.run_in_executor(None, _scores, model, body)
         place = await call.change(OBSERVATION, {"model": model.id, "scores": scores})
         if not place.get("stale"):
-            return Observed(observed=len(scores), **place)
+            return Changed(**place, observed=len(scores))
     raise Problem(503, "unavailable", "The service is not ready, or its model changes too often.")
 
 

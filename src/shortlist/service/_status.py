@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from .._core import probing
 from .._core.intervals import proportion_interval
 from ..feedback import estimate_missed
 from ..online.decisions import PROBE, PROBE_WITHOUT_SLOT
@@ -21,6 +22,7 @@ from .settings import QueueSettings
 from .store import CAPACITY, QueueRow, Store
 
 __all__ = [
+    "LATEST_OUTCOME",
     "capacities_of",
     "capacity_at",
     "describe_queue",
@@ -29,8 +31,13 @@ __all__ = [
     "read_status",
 ]
 
+#: SQL: the latest outcome of a case of the log.
+LATEST_OUTCOME = (
+    "(SELECT outcome.rare FROM outcome WHERE outcome.queue = log.queue AND "
+    "outcome.case_id = log.case_id ORDER BY number DESC LIMIT 1)"
+)
 _HISTORY = 30
-_POINTS = 96
+_POINTS, _MOST_READ = 96, 200_000
 # A rate alarm: the capacity is used up before this share of the period, or cases differ from the
 # mean of at least so many periods by this factor and so many standard deviations.
 _EARLY, _ENOUGH_PERIODS, _FACTOR, _DEVIATIONS = 0.5, 3, 2.0, 5.0
@@ -101,7 +108,8 @@ def read_status(call: Call) -> dict[str, Any]:
     at = max(time.time(), queue.high_water)
     passed = (at - described.starts) / (described.ends - described.starts)
     history = _history(store, queue, described.number)
-    outcomes = _reviewed(store, queue.id)
+    reviewed = _reviewed(store, queue, described.number)
+    outcomes = [rare for code, _, rare in reviewed if code != PROBE and rare is not None]
     decider = call.service.deciders.get(call.queue)
     replica = None if decider is None else decider.replica
     return {
@@ -116,10 +124,10 @@ def read_status(call: Call) -> dict[str, Any]:
             for begins, _, amount in sorted(capacities_of(store, queue.id))
             if begins > at
         ],
-        "thresholds": _thresholds(store, queue.id, described.number),
+        "thresholds": _thresholds(store, queue, described),
         "history": history,
         "precision": _found(outcomes),
-        **_detection(store, queue, described.number, sum(each["seen"] for each in history)),
+        **_detection(queue, reviewed, sum(each["seen"] for each in history)),
         # Cases that more capacity would add have lower scores still than the lowest of those that
         # were reviewed. Therefore their share is what more capacity would find at best.
         "more": _found(outcomes[: len(outcomes) // _LOWEST_SHARE], at_least=5),
@@ -141,20 +149,15 @@ def _forecast(described: Queue, passed: float) -> float | None:
     return min(float(described.capacity), round(described.used / min(passed, 1.0)))
 
 
-def _thresholds(store: Store, queue: int, period: int) -> list[list[float]]:
+def _thresholds(store: Store, queue: QueueRow, described: Queue) -> list[list[float]]:
     """Return moments and thresholds through the period, at most a hundred or so."""
-    [(first, last)] = store.query(
-        "SELECT min(seq), max(seq) FROM log WHERE queue = ? AND period = ? AND seq > "
-        "(SELECT max(last_seq) FROM queue WHERE id = ?) - 200000",
-        queue, period, queue,
-    )  # fmt: skip
-    if first is None:
-        return []
-    wanted = range(first, last + 1, max((last - first) // _POINTS, 1))
     rows = store.query(
-        f"SELECT at, threshold FROM log WHERE queue = ? AND seq IN ({', '.join(map(str, wanted))}) "
-        "AND kind = 0 ORDER BY seq",
-        queue,
+        "SELECT at, threshold FROM log WHERE queue = ? AND period = ? AND kind = 0 AND seq > ? "
+        "AND seq % ? = 0 ORDER BY seq",
+        queue.id,
+        described.number,
+        queue.last_seq - _MOST_READ,
+        max(min(described.seen, _MOST_READ) // _POINTS, 1),
     )
     return [[at, value] for at, value in rows if value is not None and math.isfinite(value)]
 
@@ -181,48 +184,42 @@ def _history(store: Store, queue: QueueRow, number: int) -> list[dict[str, Any]]
     ]
 
 
-def _reviewed(store: Store, queue: int) -> list[bool]:
-    """Return the latest outcome of each reviewed case except probes, the lowest score first."""
+def _reviewed(store: Store, queue: QueueRow, number: int) -> list[tuple[int, float, bool | None]]:
+    """Return what was selected lately, the lowest score first: code, chance and latest outcome."""
+    is_selected = "log.slot IS NOT NULL"
+    if QueueSettings.from_json(queue.settings).probe:
+        is_selected = f"({is_selected} OR log.code = {PROBE_WITHOUT_SLOT})"
     rows = store.query(
-        "SELECT outcome.rare FROM outcome JOIN log ON log.queue = outcome.queue AND "
-        "log.case_id = outcome.case_id WHERE outcome.queue = ? AND outcome.number = "
-        "(SELECT max(o.number) FROM outcome AS o WHERE o.queue = outcome.queue AND "
-        "o.case_id = outcome.case_id) AND log.code <> ? ORDER BY log.score",
-        queue,
-        PROBE,
+        f"SELECT log.code, log.inclusion, {LATEST_OUTCOME} FROM log WHERE log.queue = ? AND "
+        f"log.period > ? AND {is_selected} ORDER BY log.score",
+        queue.id,
+        number - _HISTORY,
     )
-    return [bool(rare) for (rare,) in rows]
+    return [(code, chance, None if rare is None else bool(rare)) for code, chance, rare in rows]
 
 
-def _detection(store: Store, queue: QueueRow, number: int, seen: int) -> dict[str, Any]:
+def _detection(
+    queue: QueueRow, reviewed: list[tuple[int, float, bool | None]], seen: int
+) -> dict[str, Any]:
     """Return the share of all rare cases that was found lately, which only probes can estimate."""
     if not QueueSettings.from_json(queue.settings).probe:
         note = "Not known: cases below the threshold are never reviewed. It takes random probes."
         return {"detection": None, "detection_note": note}
-    rows = store.query(
-        "SELECT log.code, log.inclusion, (SELECT outcome.rare FROM outcome WHERE outcome.queue = "
-        "log.queue AND outcome.case_id = log.case_id ORDER BY number DESC LIMIT 1) FROM log "
-        "WHERE log.queue = ? AND log.period > ? AND (log.slot IS NOT NULL OR log.code = ?)",
-        queue.id,
-        number - _HISTORY,
-        PROBE_WITHOUT_SLOT,
-    )
-    names = {PROBE: "probe", PROBE_WITHOUT_SLOT: "probe without a slot"}
-    if not any(code == PROBE and rare is not None for code, _, rare in rows):
+    if not any(code == PROBE and rare is not None for code, _, rare in reviewed):
         return {"detection": None, "detection_note": "Not known: no probe has an outcome yet."}
+    names = {PROBE: probing.PROBE, PROBE_WITHOUT_SLOT: probing.PROBE_WITHOUT_SLOT}
     found = estimate_missed(
-        np.array([None if rare is None else bool(rare) for _, _, rare in rows], dtype=object),
-        [names.get(code, "score") for code, _, _ in rows],
-        [chance for _, chance, _ in rows],
+        np.array([rare for _, _, rare in reviewed], dtype=object),
+        [names.get(code, probing.BY_SCORE) for code, _, _ in reviewed],
+        [chance for _, chance, _ in reviewed],
         n_cases=seen,
     )
     share = {"share": found.detection, "low": found.detection_low, "high": found.detection_high}
-    shown = {name: None if value != value else value for name, value in share.items()}
     note = (
         f"95 % interval from {found.n_probes} probes in the last {_HISTORY} periods, of which "
         f"{found.n_hits} are rare; {found.n_unknown} outcomes are missing."
     )
-    return {"detection": shown, "detection_note": note}
+    return {"detection": share, "detection_note": note}  # what is not a number is null in JSON
 
 
 def _found(outcomes: list[bool], *, at_least: int = 0) -> dict[str, Any] | None:

@@ -1,13 +1,15 @@
-"""The application: finds the route of a request, lets it answer, and sends that."""
+"""The application: finds the route of a request, reads it, lets it answer, and sends that."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 import traceback
 from functools import lru_cache
 from importlib import resources
 from typing import Any
+from urllib.parse import parse_qsl
 
 import msgspec
 
@@ -20,6 +22,8 @@ __all__ = ["make_app"]
 
 _log = logging.getLogger("shortlist.service")
 _ENCODER = msgspec.json.Encoder(enc_hook=lambda problem: {"error": problem.to_json()})
+_MOST_BYTES = {"application/json": 4 << 20, "application/octet-stream": 256 << 20}
+_SLOWEST_BODY = 10.0  # seconds
 _PAGES = {
     "/": ("index.html", "text/html"),
     "/dashboard.css": ("dashboard.css", "text/css"),
@@ -72,7 +76,7 @@ async def _answer(service: Service, scope: Any, receive: Any) -> Reply:
     headers = dict(scope["headers"])
     key = None if route.is_open else service.admit(headers, route.name, queue or None)
     call = Call(service, queue, case, key, headers)
-    read = await route.read(scope, headers, receive)
+    read = await _read(route, scope, headers, receive)
     if route.is_async:
         found = await route.handler(call, **read)
     else:
@@ -94,6 +98,65 @@ def _find(method: str, path: str) -> tuple[Route, str, str]:
         raise Problem(404, "not-found", "There is nothing at this path.")
     allowed = ", ".join(route.method for route, _ in found)
     raise Problem(405, "wrong-method", f"Use {allowed}.", {"allow": allowed})
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+async def _read(
+    route: Route, scope: Any, headers: dict[bytes, bytes], receive: Any
+) -> dict[str, Any]:
+    """Return the body and the query of a request, if its handler takes them."""
+    read: dict[str, Any] = {}
+    try:
+        if route.query is not None:
+            query = dict(parse_qsl(scope["query_string"].decode("latin-1")))
+            read["query"] = msgspec.convert(query, route.query, strict=False)
+        if route.body is not None:
+            _check_type(headers, route.content_type)
+            body = await _read_body(receive, _MOST_BYTES[route.content_type])
+            read["body"] = body if route.body is bytes else route.decoder.decode(body)
+    except msgspec.ValidationError as error:
+        raise Problem(422, "invalid-value", str(error)) from None
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise Problem(400, "invalid-json", f"The body is not JSON: {error}") from None
+    return read
+
+
+def _check_type(headers: dict[bytes, bytes], needed: str) -> None:
+    given = headers.get(b"content-type", b"").decode("latin-1")
+    if given != needed and given.partition(";")[0].strip().lower() != needed:
+        raise Problem(415, "wrong-type", f"Send Content-Type: {needed}; got {given!r:.80}.")
+
+
+async def _read_body(receive: Any, most: int) -> bytes:
+    """Return the body of a request, unless it is too large or too slow."""
+    message = await receive()
+    body: bytes = message.get("body", b"")
+    if message.get("more_body", False):  # nearly always it comes in one piece
+        body = await _read_on(receive, bytearray(body), most)
+    if len(body) > most:
+        raise Problem(413, "too-large", f"A body may have {most:,} bytes.")
+    return body
+
+
+async def _read_on(receive: Any, body: bytearray, most: int) -> bytes:
+    try:
+        async with asyncio.timeout(_SLOWEST_BODY):
+            while len(body) <= most:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise Problem(408, "too-slow", "The connection was closed.")
+                body += message.get("body", b"")
+                if not message.get("more_body", False):
+                    break
+    except TimeoutError:
+        detail = f"A body must arrive within {_SLOWEST_BODY:g} seconds."
+        raise Problem(408, "too-slow", detail) from None
+    return bytes(body)
+
+
+# --- sending --------------------------------------------------------------------------------------
 
 
 async def _send(send: Any, reply: Reply) -> None:

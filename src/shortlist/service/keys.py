@@ -15,31 +15,25 @@ import time
 from typing import Any, NamedTuple
 
 from ._requests import Problem
-from .databases import opened
 from .store import COMMAND, Store
 
 __all__ = [
-    "ACTIONS",
     "ROLES",
     "ApiKey",
     "KeyRing",
-    "has_keys",
     "list_keys",
     "make_key",
     "revoke_key",
 ]
 
-#: What each role may do.
+_ALWAYS = frozenset({"queues", "status", "case"})
+#: What each role may do: names of routes.
 ROLES = {
-    "decide": frozenset({"queues", "status", "decide", "observe", "case"}),
-    "review": frozenset({"queues", "status", "case", "list", "claim", "outcome"}),
-    "manage": frozenset(
-        {"queues", "status", "case", "list", "log", "metrics", "capacity", "model"}
-    ),
-    "read": frozenset({"queues", "status", "case", "list", "log", "metrics"}),
+    "decide": _ALWAYS | {"decide", "observe"},
+    "review": _ALWAYS | {"list", "claim", "outcome"},
+    "manage": _ALWAYS | {"list", "log", "metrics", "capacity", "model"},
+    "read": _ALWAYS | {"list", "log", "metrics"},
 }
-#: Everything that a role can be asked for.
-ACTIONS = frozenset().union(*ROLES.values())
 _FRESH = 5.0  # seconds
 
 
@@ -84,12 +78,6 @@ def revoke_key(store: Store, id: str) -> None:
             raise ValueError(f"There is no key {id!r}, or it was revoked before.")
         store.query("UPDATE api_key SET revoked = ? WHERE id = ?", time.time(), id)
         store.note(time.time(), COMMAND, "key revoked", None, {"key": id})
-
-
-def has_keys(address: str) -> bool:
-    """Whether a database has a valid key."""
-    with opened(address) as store:
-        return any(key["revoked"] is None for key in list_keys(store))
 
 
 def list_keys(store: Store) -> list[dict[str, Any]]:

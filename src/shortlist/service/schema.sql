@@ -131,7 +131,7 @@ CREATE TABLE outcome (
     PRIMARY KEY (queue, number),
     UNIQUE (queue, idempotency)
 );
-CREATE INDEX outcome_case ON outcome (queue, case_id);
+CREATE INDEX outcome_case ON outcome (queue, case_id, number);
 -- sqlite: CREATE TRIGGER outcome_unchanged BEFORE UPDATE ON outcome BEGIN SELECT RAISE(ABORT, 'the table outcome is append-only'); END
 -- sqlite: CREATE TRIGGER outcome_kept BEFORE DELETE ON outcome BEGIN SELECT RAISE(ABORT, 'the table outcome is append-only'); END
 -- postgresql: CREATE TRIGGER outcome_unchanged BEFORE UPDATE OR DELETE ON outcome FOR EACH ROW EXECUTE FUNCTION refuse_change()

@@ -50,7 +50,7 @@ function showNumbers(status) {
   const precision = status.precision;
   at("precision").textContent = precision.reviewed ? percent(precision.share) : "–";
   at("precision-note").textContent = precision.reviewed
-    ? `of ${precision.reviewed} reviewed were rare (95 %: ${percent(precision.low)} to ${percent(precision.high)})`
+    ? `of ${precision.reviewed} reviewed in the last 30 periods were rare (95 %: ${percent(precision.low)} to ${percent(precision.high)})`
     : "no outcomes yet";
   const detection = status.detection;
   at("detection").textContent = detection === null || detection.share === null ? "not known"
