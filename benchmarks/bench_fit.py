@@ -52,7 +52,7 @@ def costs(n_rows: int, names: tuple[str, ...]) -> list[list[str]]:
         folds = StratifiedKFold(10, shuffle=True, random_state=0)
         ensemble = CapacityEnsembleClassifier(Capacity.multiple(2), size=name, random_state=0)
         model = CapacityClassifier(
-            ensemble, capacity=Capacity.multiple(2), cv=folds, ensemble=True, random_state=0
+            ensemble, capacity=Capacity.multiple(2), cv=folds, random_state=0
         )
         spent = _fitting(model, X, y)
         rows.append(_row(n_rows, name, spent, alone, model, model.score_samples, X))

@@ -96,7 +96,6 @@ def _flags(config: Draw, world: Any, rng: np.random.Generator) -> Table:
         CapacityEnsembleClassifier(members=FITTED, size="quick", random_state=config.seed),
         capacity=CAPACITY,
         cv=10,
-        ensemble=True,
         random_state=config.seed,
     ).fit(X, is_rare)
     rate = float(model.flag(fresh).mean())

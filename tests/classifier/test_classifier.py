@@ -21,8 +21,6 @@ from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
     KFold,
-    RepeatedStratifiedKFold,
-    StratifiedKFold,
 )
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -269,15 +267,6 @@ def test_ids_in_calibration_and_in_use_go_together(fraud):
 class TestWhereTheThresholdComesFrom:
     """The meanings of `cv`."""
 
-    def test_cross_fitting_uses_every_row(self, fraud):
-        """Without an ensemble, out-of-fold scores are pooled, and one model learns everything."""
-        X, y = fraud
-        for cv in (4, StratifiedKFold(4)):
-            model = fitted(X, y, cv=cv, ensemble=False)
-            assert model.calibration_.n_calibration == len(X)
-            everything = clone(model.estimator).fit(X, y)
-            assert_allclose(model.predict_proba(X), everything.predict_proba(X))
-
     def test_parallel_folds_give_the_same(self, fraud):
         """n_jobs changes nothing but the time, also with metadata routing."""
         X, y = fraud
@@ -291,17 +280,10 @@ class TestWhereTheThresholdComesFrom:
             model = CapacityClassifier(inner, capacity=Capacity.multiple(2), cv=3, n_jobs=2)
             assert model.fit(X, y, sample_weight=np.ones(len(X))).capacity_fraction_ == 0.04
 
-    def test_a_row_is_not_pooled_twice(self, fraud):
-        """Repeated splits would pass for more data than there are."""
-        X, y = fraud
-        with pytest.raises(ValueError, match="at most once"):
-            fitted(X, y, cv=RepeatedStratifiedKFold(n_splits=2, n_repeats=2), ensemble=False)
-        fitted(X, y, cv=RepeatedStratifiedKFold(n_splits=2, n_repeats=2))
-
     def test_an_ensemble_keeps_one_threshold_per_fold(self, fraud):
         """Each row is decided by the model its hash picks, alone as in a batch."""
         X, y = fraud
-        model = fitted(X, y, cv=4, ensemble=True, guarantee="expected")
+        model = fitted(X, y, cv=4, guarantee="expected")
         assert len(model.estimators_) == len(model.thresholds_) == 4
         assert not hasattr(model, "estimator_")
         assert not hasattr(model, "modified_prior_")
@@ -327,9 +309,9 @@ class TestWhereTheThresholdComesFrom:
         """And the other way round."""
         X, y = fraud
         model = fitted(X, y)
-        model.set_params(cv=3, ensemble=True).fit(X, y)
+        model.set_params(cv=3).fit(X, y)
         assert not hasattr(model, "estimator_")
-        model.set_params(cv=0.5, ensemble=False).fit(X, y)
+        model.set_params(cv=0.5).fit(X, y)
         assert model.estimators_ == [model.estimator_]
 
     @pytest.mark.parametrize("as_frozen", [True, False])
@@ -504,13 +486,16 @@ def test_weights_go_to_the_model(fraud, cv):
     """Sliced with the rows, with metadata routing on and off."""
     X, y = fraud
     weights = np.arange(len(X), dtype=float)
-    options = {"capacity": Capacity.multiple(2), "cv": cv, "random_state": 0, "ensemble": False}
+    options = {"capacity": Capacity.multiple(2), "cv": cv, "random_state": 0}
     off = CapacityClassifier(RecordsFitParams(), **options).fit(X, y, sample_weight=weights)
-    assert off.estimator_.sample_weight_.size == (2_000 if cv == 0.5 else 4_000)
+    assert [model.sample_weight_.size for model in off.estimators_] == [2_000] * (
+        cv if cv == 2 else 1
+    )
     with sklearn.config_context(enable_metadata_routing=True):
         model = RecordsFitParams().set_fit_request(sample_weight=True)
         on = CapacityClassifier(model, **options).fit(X, y, sample_weight=weights)
-    assert_array_equal(on.estimator_.sample_weight_, off.estimator_.sample_weight_)
+    for one, other in zip(on.estimators_, off.estimators_, strict=True):
+        assert_array_equal(one.sample_weight_, other.sample_weight_)
 
 
 def test_groups_are_routed_to_the_splitter(fraud):

@@ -13,9 +13,7 @@ CLASSIFIERS = [
     CapacityClassifier(LogisticRegression(), capacity=Capacity.multiple(1)),
     CapacityClassifier(LinearSVC(), capacity=Capacity.fraction(0.3), ties="hash"),
     CapacityClassifier(KNeighborsClassifier(), capacity=Capacity.fraction(0.3), cv=3, ties="hash"),
-    CapacityClassifier(
-        LinearSVC(), capacity=Capacity.multiple(0.5), cv=3, ensemble=True, guarantee="expected"
-    ),
+    CapacityClassifier(LinearSVC(), capacity=Capacity.multiple(0.5), cv=3, guarantee="expected"),
 ]
 
 

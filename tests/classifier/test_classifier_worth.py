@@ -43,7 +43,7 @@ def fitted(cases):
     return classifier(max_effort=60).fit(X, y, values=values, efforts=minutes)
 
 
-@pytest.mark.parametrize("options", [{}, {"cv": 3}, {"cv": 3, "ensemble": True}])
+@pytest.mark.parametrize("options", [{}, {"cv": 3}])
 def test_ones_change_nothing(cases, options):
     """Values and efforts of 1 give the same flags as a number of flags."""
     X, y, _, _ = (each[:N] for each in cases)
@@ -117,7 +117,7 @@ def test_efforts_are_the_same_in_fit_and_use(cases, fitted):
         classifier(Capacity.fraction(0.1)).fit(cases[0][:N], cases[1][:N], efforts=cases[3][:N])
 
 
-@pytest.mark.parametrize("options", [{"cv": 0.5}, {"cv": 3}, {"cv": 3, "ensemble": False}])
+@pytest.mark.parametrize("options", [{"cv": 0.5}, {"cv": 3}])
 def test_models_without_probabilities_are_calibrated(cases, options):
     """A margin cannot be weighed; CalibratedClassifierCV makes a probability of it."""
     X, y, values, _ = (each[:N] for each in cases)

@@ -99,7 +99,6 @@ def test_recent_items_give_one_threshold_for_the_mean(model, recent):
         ({}, ["at most 10 % of all items, on average", "One of 10 models", "mean of all models"]),
         ({"guarantee": "confident"}, ["with 95 % confidence", "the model has not seen"]),
         ({"guarantee": "confident", "cv": 4}, ["with 95 % confidence", "One of 4 models"]),
-        ({"cv": 4, "ensemble": False}, ["approximate"]),
         ({"guarantee": "plug-in", "cv": 0.5}, ["nothing is promised"]),
         (
             {"guarantee": "next-batch", "capacity": Capacity.count(20, per=100), "n_batches": 3},

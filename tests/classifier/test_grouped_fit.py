@@ -43,7 +43,7 @@ def customers():
 def test_whole_groups_are_held_out(customers, cv, routing):
     """No model scores an item of a group that it has seen, with metadata routing on and off."""
     X, y, groups = customers
-    options = {"capacity": TENTH, "random_state": 0, "cv": cv, "ensemble": cv != 0.4}
+    options = {"capacity": TENTH, "random_state": 0, "cv": cv}
     with sklearn.config_context(enable_metadata_routing=routing):
         model = CapacityClassifier(RecordsRows(), **options).fit(X, y, groups=groups)
     for fold, fitted in enumerate(model.estimators_):

@@ -30,7 +30,7 @@ def regions(fraud):
     ("options", "n_folds"),
     [
         ({}, 1),
-        ({"cv": 3, "ensemble": True}, 3),
+        ({"cv": 3}, 3),
         ({"segment_capacities": LIMITS}, 1),
         ({"segment_capacities": LIMITS, "cv": 3}, 3),
     ],

@@ -120,7 +120,7 @@ def draw_fit(kind, rng):
     learner = KINDS[kind](rng)
     model = learner if kind == "ensemble" else make_pipeline(draw_columns(rng), learner)
     ties = str(rng.choice(["hash", "exclude"]))
-    folds = {"cv": 3, "ensemble": True} if rng.random() < 0.5 else {"cv": 0.5}
+    folds = {"cv": 3} if rng.random() < 0.5 else {"cv": 0.5}
     options = {"rare_label": "rare", "random_state": int(rng.integers(9)), "ties": ties, **folds}
     ids = rng.permutation(len(X)).astype(str) if rng.random() < 0.5 else None
     classifier = CapacityClassifier(model, capacity=CAPACITY, **options)

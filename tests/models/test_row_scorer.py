@@ -259,7 +259,7 @@ def test_the_first_class_may_be_the_rare_one(name, kind):
 @pytest.mark.parametrize("learner", ["lightgbm", "logistic"])
 def test_the_models_of_folds_are_scored_together(learner):
     """The score is the mean of all of them."""
-    model = fitted(LEARNERS[learner][0], cv=10, ensemble=True)
+    model = fitted(LEARNERS[learner][0], cv=10)
     scorer = compile_scorer(model, X)
     assert scorer.kind == LEARNERS[learner][1]
     agree(scorer, scorer.score_rows(rows_of(X)), model.score_samples(X))
@@ -408,7 +408,7 @@ def test_an_ensemble_of_folds_is_never_above_itself(method):
     """Forests, boosting, a network and a logistic model together, each on its own columns."""
     ensemble = CapacityEnsembleClassifier(size="quick", random_state=0)
     options = {"rare_label": True, "random_state": 0, "response_method": method}
-    model = CapacityClassifier(ensemble, capacity=CAPACITY, cv=2, ensemble=True, **options)
+    model = CapacityClassifier(ensemble, capacity=CAPACITY, cv=2, **options)
     scorer = compile_scorer(model.fit(X, Y), X)
     assert scorer.kind == "bounded", scorer.note
     new, _ = make_rows(60, seed=4)

@@ -179,7 +179,6 @@ def test_a_model_of_several_folds_has_a_report(table_fit, cases, new_cases):
         model.classifier.estimator,
         capacity=model.classifier.capacity,
         cv=3,
-        ensemble=True,
         ties="hash",
         random_state=0,
     ).fit(rows.X, rows.is_rare, ids=rows.ids)

@@ -332,7 +332,6 @@ def test_the_ensemble_of_folds_keeps_the_expected_guarantee():
             capacity=Capacity.fraction(0.1),
             rare_label=True,
             cv=4,
-            ensemble=True,
             guarantee="expected",
             ties="hash",
         )

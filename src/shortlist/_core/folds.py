@@ -39,7 +39,6 @@ __all__ = [
     "check_cv_option",
     "check_enough_rare",
     "check_labels",
-    "check_no_groups",
     "check_trained",
     "fit_on_folds",
     "fit_out_of_bag",
@@ -51,9 +50,9 @@ __all__ = [
     "remember_features",
     "restored_on_error",
     "route",
+    "splits_of",
     "stratified_folds",
     "take_trained",
-    "unseen_once",
 ]
 
 # Whole numbers and texts cannot be anything but labels.
@@ -143,23 +142,14 @@ def check_classes(classifier: Any, classes: NDArray[Any]) -> None:
         )
 
 
-def check_enough_rare(is_rare: NDArray[np.bool_], rare_label: Any, *, remedy: str = "") -> None:
+def check_enough_rare(is_rare: NDArray[np.bool_], rare_label: Any) -> None:
     """Raise an error when one of two parts of the data would be without a class."""
     n_rare = int(np.count_nonzero(is_rare))
     if min(n_rare, is_rare.size - n_rare) < 2:
         raise ValueError(
             f"The class {rare_label!r} has {n_rare} of {is_rare.size} items. Learning from one "
             "part of the data and calibrating on the other takes at least two items of this class "
-            f"and two others. {remedy}Find more items."
-        )
-
-
-def check_no_groups(groups: Rows | None, *, instead: str = "cv=0.25 or cv=5") -> None:
-    """Raise an error if there are groups where items are scored out of bag."""
-    if groups is not None:
-        raise ValueError(
-            "groups are not possible with cv='oob': the trees that have not seen an item have seen "
-            f"other items of its group. Use {instead}, which leave whole groups out."
+            "and two others. Use cv='prefit', or find more items."
         )
 
 
@@ -266,19 +256,12 @@ def random_folds(
     return parts
 
 
-def unseen_once(
-    cv: Any,
-    X: Any,
-    y: Any,
-    split_params: dict[str, Any],
-    *,
-    remedy: str = "",
-    once: bool = True,
-    groups: Rows | None = None,
+def splits_of(
+    cv: Any, X: Any, y: Any, split_params: dict[str, Any], *, groups: Rows | None = None
 ) -> list[tuple[Any, Any]]:
-    """Return the folds of a splitter; if their scores will be pooled, each row comes up once.
+    """Return the folds of a splitter, or of a number of folds, which keeps groups whole.
 
-    No group is both learned from and scored. A number of folds is one of whole groups.
+    No group is both learned from and scored.
     """
     if isinstance(cv, Integral):
         split_params = {} if groups is None else {"groups": groups}
@@ -288,13 +271,6 @@ def unseen_once(
         folds = list(check_cv(cv, y, classifier=True).split(X, y, **split_params))
     if groups is not None:
         _check_whole_groups(cv, folds, groups)
-    tested = np.concatenate([unseen for _, unseen in folds])
-    if once and np.unique(tested).size < tested.size:
-        raise ValueError(
-            "Pooling out-of-fold scores needs a splitter that tests each row at most once; "
-            f"{cv!r} repeats some, which would pass for more data than there are. Use "
-            f"{remedy}another splitter."
-        )
     return folds
 
 
@@ -382,14 +358,31 @@ def fit_on_folds(
     unseen = [Unseen(rows, scores) for (_, scores), (_, rows) in zip(fitted, folds, strict=True)]
     if not refit:
         return TrainedModels([model for model, _ in fitted], unseen)
+    tested = np.concatenate([part.rows for part in unseen])
+    if np.unique(tested).size < tested.size:
+        raise ValueError(
+            "Pooling out-of-fold scores needs a splitter that tests each row at most once; this "
+            "one repeats some, which would pass for more data than there are. Use another one."
+        )
     pooled = Unseen(*(np.concatenate(parts) for parts in zip(*unseen, strict=True)))
     return TrainedModels([clone(estimator).fit(X, y, **fit_params)], [pooled])
 
 
 def fit_out_of_bag(
-    estimator: Any, X: Any, y: Any, *, fit_params: dict[str, Any], rare_label: Any
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    fit_params: dict[str, Any],
+    rare_label: Any,
+    groups: Rows | None,
 ) -> TrainedModels:
     """Fit once on everything, and score each item by the trees that have not seen it."""
+    if groups is not None:
+        raise ValueError(
+            "groups are not possible with cv='oob': the trees that have not seen an item have seen "
+            "other items of its group. Use cv=0.25 or cv=5, which leave whole groups out."
+        )
     model = with_out_of_bag(clone(estimator)).fit(X, y, **fit_params)
     scores = out_of_bag_scores(model, rare_label=rare_label)
     rows = np.flatnonzero(~np.isnan(scores))

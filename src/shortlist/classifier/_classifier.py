@@ -128,10 +128,6 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
     max_effort : float, default=None
         For ``Capacity.effort(budget, per=n)`` and efforts that differ: the largest effort that
         any item can take, in future too.
-    ensemble : bool, default=True
-        With folds: whether the models of all folds decide. ``False`` refits one model on
-        everything, with a threshold from the pooled scores of the other models. Guarantees are then
-        *approximate*; boosted trees can exceed them clearly.
     random_state : int, RandomState instance or None, default=None
         Controls the split; also the key of the hash.
     n_jobs : int, default=None
@@ -256,7 +252,6 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
         n_batches: int = 1,
         ties: str = "hash",
         response_method: str = "auto",
-        ensemble: bool = True,
         random_state: Any = None,
         n_jobs: int | None = None,
         worth: Any = None,
@@ -274,7 +269,6 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
         self.n_batches = n_batches
         self.ties = ties
         self.response_method = response_method
-        self.ensemble = ensemble
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.worth = worth
@@ -332,8 +326,10 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
         folds.remember_features(self, self.estimators_[0])
         self.out_of_fold_scores_, self.folds_ = folds.aligned_with_rows(unseen, scoring.n_rows(X))
         keys = _lazy_keys(facts, seed)
-        origin: dict[str, Any] = {"out_of_bag": self._is_out_of_bag, "refitted": self._refits}
-        samples = [self._sample(*part, facts, is_rare, keys, **origin) for part in unseen]
+        samples = [
+            self._sample(*part, facts, is_rare, keys, out_of_bag=self._is_out_of_bag)
+            for part in unseen
+        ]
         self.rule_ = Rule(samples, self.capacity, terms, segments)
 
     # --- what is promised ------------------------------------------------------------------------
@@ -398,12 +394,12 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
         facts: RowFacts,
         is_rare: Mask | None,
         keys: TieKeys,
-        **origin: bool,
+        out_of_bag: bool = False,
     ) -> CalibrationSample:
         """Keep scores of rows that a model has not seen, for its threshold."""
         tie_keys = keys if self.ties == "hash" else None
         return CalibrationSample.of(
-            scores, rows, facts, tie_keys=tie_keys, is_rare=is_rare, **origin
+            scores, rows, facts, tie_keys=tie_keys, is_rare=is_rare, out_of_bag=out_of_bag
         )
 
     # --- which rows a model learns from, and which it scores unseen ------------------------------
@@ -422,12 +418,6 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
         if isinstance(self.cv, str) and self.cv == "auto":
             return _FOLDS if self.guarantee in ("expected", "plug-in") else _HELD_OUT
         return self.cv
-
-    @property
-    def _refits(self) -> bool:
-        """Whether one model of all rows decides, with scores by the models of the folds."""
-        one_model = folds.holds_out(self._cv) or self._is_prefit or self._is_out_of_bag
-        return not one_model and not self.ensemble
 
     # --- labels ----------------------------------------------------------------------------------
 
@@ -510,15 +500,14 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
         routed = folds.route(self, y, params, groups.given)
         fit_params = routed.estimator.fit
         if self._is_out_of_bag:
-            folds.check_no_groups(groups.numbers)
             if self.response_method_ != "predict_proba" and hasattr(estimator, "predict_proba"):
                 raise ValueError("Out-of-bag scores are probabilities: use response_method='auto'.")
             options = {"fit_params": fit_params, "rare_label": self.rare_label_}
-            return folds.fit_out_of_bag(estimator, X, y, **options)
+            return folds.fit_out_of_bag(estimator, X, y, groups=groups.numbers, **options)
         splits = self._make_folds(X, y, is_rare, routed.splitter.split, seed, groups.numbers)
         options = {"fit_params": fit_params, "score": score}
         return folds.fit_on_folds(
-            estimator, X, y, splits, refit=self._refits, n_jobs=self.n_jobs, **options
+            estimator, X, y, splits, refit=False, n_jobs=self.n_jobs, **options
         )
 
     def _make_folds(
@@ -533,15 +522,14 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
         """Return the rows that each model learns from, and those that it scores unseen."""
         rng = np.random.default_rng(None if self.random_state is None else seed)
         if folds.holds_out(self._cv):
-            folds.check_enough_rare(is_rare, self.rare_label_, remedy="Use cv='prefit'. ")
+            folds.check_enough_rare(is_rare, self.rare_label_)
             return [folds.hold_out(is_rare, self._cv, rng, groups)]
-        if self.ensemble and isinstance(self._cv, Integral):
-            folds.check_enough_rare(is_rare, self.rare_label_, remedy="Use cv='prefit'. ")
+        if isinstance(self._cv, Integral):
+            folds.check_enough_rare(is_rare, self.rare_label_)
             splits = folds.random_folds(y, is_rare, int(self._cv), rng, groups)
         else:
-            options: dict[str, Any] = {"once": not self.ensemble, "remedy": "ensemble=True, or "}
-            splits = folds.unseen_once(self._cv, X, y, split_params, groups=groups, **options)
-        if len(splits) > 1 and self.ensemble and self.guarantee not in FOLD_GUARANTEES:
+            splits = folds.splits_of(self._cv, X, y, split_params, groups=groups)
+        if len(splits) > 1 and self.guarantee not in FOLD_GUARANTEES:
             raise ValueError(
                 f"guarantee={self.guarantee!r} needs one model with one threshold, and cv="
                 f"{self.cv!r} makes one for each fold. Hold items out with cv=0.5, which "

@@ -28,8 +28,8 @@ from .._core.folds import (
     remember_features,
     restored_on_error,
     route,
+    splits_of,
     take_trained,
-    unseen_once,
 )
 from .._core.ids import check_ids, hash_ids, hash_rows
 from .._core.ranking import as_calibrated
@@ -509,7 +509,7 @@ class MulticlassCapacityClassifier(
         if holds_out(self.cv):
             folds = [self._hold_out(y)]
         else:
-            folds = unseen_once(self.cv, X, y, routed.splitter.split)
+            folds = splits_of(self.cv, X, y, routed.splitter.split)
         options: dict[str, Any] = {"fit_params": routed.estimator.fit, "score": score}
         refit = not holds_out(self.cv)
         return fit_on_folds(self.estimator, X, y, folds, refit=refit, n_jobs=None, **options)

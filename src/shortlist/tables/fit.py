@@ -210,7 +210,7 @@ def fit_table(
     on_progress("fitting", 0, 1)
     with watching_members(_by_fold(on_progress, len(pairs))):
         prevalence = _prevalence(labels_of(rows), capacity, guarantee)
-        options = {"cv": pairs, "prevalence": prevalence, "ensemble": True}
+        options = {"cv": pairs, "prevalence": prevalence}
         model = data.model(estimator, learner, groups, **options)
     if parts.test.size:
         where = "held-out" if time is None else "latest"

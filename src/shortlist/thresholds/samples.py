@@ -70,8 +70,6 @@ class CalibrationSample:
         Numbers of the items' segments, and of their groups if some belong together.
     out_of_bag : bool
         Whether each item was scored by only some of the trees.
-    refitted : bool
-        Whether each item was scored by another model than the one in use, which has seen it.
     efforts : ndarray of shape (n_items,) or None
         How much work the items take.
     has_values : bool
@@ -91,7 +89,6 @@ class CalibrationSample:
     groups: Rows | None = None
     efforts: Doubles | None = None
     has_values: bool = False
-    refitted: bool = False
     probabilities: Floats | None = None
     share_lots: bool = False
 
@@ -105,7 +102,6 @@ class CalibrationSample:
         tie_keys: TieKeys | None,
         is_rare: Mask | None = None,
         out_of_bag: bool = False,
-        refitted: bool = False,
     ) -> CalibrationSample:
         """Keep the scores of some `rows` with what later capacities need of these rows.
 
@@ -142,7 +138,6 @@ class CalibrationSample:
             None if groups is None else groups[rows],
             efforts,
             facts.values is not None,
-            refitted,
             share_lots=facts.ids is None,
         )
 

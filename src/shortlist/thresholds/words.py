@@ -89,8 +89,6 @@ def _limit(capacity: Capacity | None, terms: Any, has_segments: bool) -> str:
 def _basis(samples: Sequence[Any]) -> str:
     if samples[0].out_of_bag:
         return "This is approximate: each calibration item was scored by some of the trees only."
-    if samples[0].refitted:
-        return "This is approximate: the model in use is not one of those that gave the scores."
     if len(samples) > 1:
         return (
             f"One of {len(samples)} models decides about each item, picked by a hash; each was "
