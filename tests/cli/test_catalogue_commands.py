@@ -697,7 +697,7 @@ listed(
     400,
     name="repeated ids",
     table=lambda d: d.table(pd.concat([d.new, d.new.head(50).assign(amount=99)])),
-    words=("50 ids in 'case' occur more than once",),
+    words=("50 rows repeat an id ('case') of another row, which takes one place",),
     check=lambda d, r: len({x["case"] for x in rows(r)}) == 400,
 )
 listed(

@@ -48,7 +48,7 @@ def test_a_repeated_id_takes_one_place(table_fit, tmp_path):
     listed = select_rows(table_fit.model, tmp_path / "t.csv", count=50)
     assert len({row.id for row in listed}) == len(listed) == 50
     assert all(row.row > 50 for row in listed)
-    assert "50 ids" in listed.notes[0]
+    assert "50 rows repeat an id" in listed.notes[0]
 
 
 def test_flags_and_lists_have_the_same_id_name(table_fit, new_cases):

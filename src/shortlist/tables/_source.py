@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import math
 import re
 import zipfile
 from collections.abc import Callable, Collection, Iterator
@@ -37,10 +38,15 @@ class OpenTable:
     notes: list[str] = field(default_factory=list)
     sep: str | None = None
 
-    def read(self) -> Any:
-        """Return the whole table, with text as text."""
-        chunks = list(self.chunks(self.columns))
-        if not chunks or sum(chunk.num_rows for chunk in chunks) == 0:
+    def read(self, most: float = math.inf) -> Any:
+        """Return the whole table, with text as text; or its first rows, at least `most`."""
+        chunks, n_rows = [], 0
+        for chunk in self.chunks(self.columns):
+            chunks.append(chunk)
+            n_rows += chunk.num_rows
+            if n_rows >= most:
+                break
+        if not n_rows:
             raise TableError(f"{self.name} has no rows. Check how the file was made.")
         return pa.concat_tables(chunks)
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.arrays import Mask, Rows
+from .._core.arrays import Mask
 from .._core.extras import load_extra
 from ..exceptions import TableError
 from ._source import OpenTable
@@ -41,34 +41,9 @@ class CaseRows(TableRows):
     kept: Any = None
     scores: Any = None
 
-    def __len__(self) -> int:
-        return len(self.X)
-
-    def take(self, places: Rows) -> Self:
-        """Return the rows at some positions."""
-        every = {field.name: getattr(self, field.name) for field in fields(self)}
-        taken = {name: v if v is None else v.take(places) for name, v in every.items()}
-        return type(self)(**taken)
-
     def carried(self) -> dict[str, list[Any]]:
         """Return the columns that are carried along."""
         return {} if self.kept is None else self.kept.to_pydict()
-
-    @classmethod
-    def joined(cls, parts: list[Self]) -> Self:
-        """Put rows together."""
-        columns = {name.name: [getattr(part, name.name) for part in parts] for name in fields(cls)}
-        return cls(**{name: _joined(values) for name, values in columns.items()})
-
-
-def _joined(parts: list[Any]) -> Any:
-    if parts[0] is None:
-        return None
-    if isinstance(parts[0], np.ndarray):
-        return np.concatenate(parts)
-    if isinstance(parts[0], pa.Table):
-        return pa.concat_tables(parts, promote_options="permissive")
-    return pd.concat(parts, ignore_index=True)
 
 
 class CaseReader:

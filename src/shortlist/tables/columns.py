@@ -39,7 +39,10 @@ from .column_format import (
 
 pa = load_extra("pyarrow", needed_for="Reading tables")
 load_extra("pyarrow.compute", needed_for="Reading tables")
+pd = load_extra("pandas", needed_for="Reading tables")
 
+#: Ids whose repetitions are counted.
+_MOST_IDS = 1 << 22
 _MOST_REMEMBERED = 1 << 12
 _WAS = {
     "numeric": "numeric",
@@ -361,6 +364,29 @@ def _is_empty(column: Any) -> Mask:
         texts = pa.compute.utf8_trim_whitespace(column)
         empty = pa.compute.or_(empty, pa.compute.fill_null(pa.compute.equal(texts, ""), False))
     return np.array(empty, dtype=bool)
+
+
+class RepeatedIds:
+    """Counts rows that repeat the id of another row."""
+
+    def __init__(self) -> None:
+        self._hashes: list[NDArray[np.uint64]] = []
+        self._n_seen = 0
+
+    def add(self, ids: NDArray[Any]) -> None:
+        """Look at some ids."""
+        if self._n_seen < _MOST_IDS:
+            names = np.asarray(ids, dtype=object)
+            self._hashes.append(pd.util.hash_array(names, categorize=False))
+        self._n_seen += len(ids)
+
+    def notes(self, id: str | None, consequence: str) -> list[str]:
+        """Say how many rows there are, and what comes of it."""
+        hashes = np.concatenate([np.zeros(0, dtype=np.uint64), *self._hashes])
+        n_rows = hashes.size - np.unique(hashes).size
+        about = "" if hashes.size == self._n_seen else "At least "
+        said = f"{about}{n_rows:,} rows repeat an id ({id!r}) of another row, {consequence}"
+        return [said] if n_rows else []
 
 
 # --- types of Arrow ---

@@ -6,14 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .._core.extras import load_extra
-from ..exceptions import TableError
 from .columns import Feature, Place, is_missing
 from .options import ReadOptions
 from .read import OpenTable, open_table
 from .schema import chosen_columns, infer_features
-
-pa = load_extra("pyarrow", needed_for="Reading tables")
 
 _MOST_ROWS = 100_000
 _EXAMPLES = 3
@@ -44,25 +40,12 @@ class TableView:
 def inspect_table(path: Path, *, reading: ReadOptions | None = None) -> TableView:
     """Read the first 100,000 rows of a table, and return how a fit would read them."""
     with open_table(path, reading=reading) as source:
-        table, is_whole = _first_rows(source)
+        read = source.read(_MOST_ROWS + 1)
+        table, is_whole = read.slice(0, _MOST_ROWS), read.num_rows <= _MOST_ROWS
         features = infer_features(source, table, chosen_columns(source))
         known = {feature.name: feature for feature in features}
         columns = [_view(table[name], name, known.get(name), source) for name in source.columns]
         return TableView(source.name, table.num_rows, is_whole, columns, source.take_notes())
-
-
-def _first_rows(source: OpenTable) -> tuple[Any, bool]:
-    parts: list[Any] = []
-    n_rows = 0
-    for part in source.chunks(source.columns):
-        if n_rows >= _MOST_ROWS:
-            return pa.concat_tables(parts).slice(0, _MOST_ROWS), False
-        parts.append(part)
-        n_rows += part.num_rows
-    if not n_rows:
-        raise TableError(f"{source.name} has no rows. Check how the file was made.")
-    table = pa.concat_tables(parts)
-    return table.slice(0, _MOST_ROWS), n_rows <= _MOST_ROWS
 
 
 def _view(column: Any, name: str, feature: Feature | None, source: OpenTable) -> ColumnView:

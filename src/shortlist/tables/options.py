@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..exceptions import TableError
@@ -116,15 +116,6 @@ class ReadOptions:
             if column is not None:
                 _check_known(column, "date_format", known, name)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return plain lists and texts."""
-        return {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(self).items()}
-
-    @classmethod
-    def from_json(cls, content: dict[str, Any]) -> ReadOptions:
-        """Read what :meth:`to_json` wrote."""
-        return cls(**{name: _or_tuple(value) for name, value in content.items()})
-
 
 #: Everything is inferred from the file.
 INFER_ALL = ReadOptions()
@@ -138,10 +129,6 @@ def _check_known(column: str, option: str, known: Collection[str], name: str) ->
         f"{name} has no column {column!r}, which {option}=... names. "
         f"Its columns are {shown}{' and more' if len(known) > 12 else ''}."
     )
-
-
-def _or_tuple(value: Any) -> Any:
-    return tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else value
 
 
 def as_strptime(text: str) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +16,14 @@ from .._core.extras import load_extra
 from ..exceptions import TableError
 from ._inference import Guess, guess_column, is_prose, settle_decimals
 from ._labels import find_labels, is_rare_label
-from ._repeats import IdCounter, Repeated
 from ._source import OpenTable
 from .column_format import MISSING_CATEGORY, PLAIN
-from .columns import SOMEWHERE, Feature, Place, as_ids, is_missing
+from .columns import SOMEWHERE, Feature, Place, RepeatedIds, as_ids, is_missing
 from .options import INFER_ALL, ReadOptions
 from .read import open_table
 from .work import WorkColumns
 
+pa = load_extra("pyarrow", needed_for="Reading tables")
 pd = load_extra("pandas", needed_for="Reading tables")
 
 
@@ -49,13 +49,20 @@ class TableRows:
     values: Doubles | None = None
     efforts: Doubles | None = None
 
-    def take(self, places: Rows) -> TableRows:
+    def __len__(self) -> int:
+        return len(self.X)
+
+    def take(self, places: Rows) -> Self:
         """Return the rows at some positions."""
-        others = {name: getattr(self, name) for name in ("ids", "is_rare", "values", "efforts")}
-        return TableRows(
-            self.X.iloc[places],
-            **{name: None if each is None else each[places] for name, each in others.items()},
-        )
+        every = {field.name: getattr(self, field.name) for field in fields(self)}
+        taken = {name: v if v is None else v.take(places) for name, v in every.items()}
+        return type(self)(**taken)
+
+    @classmethod
+    def joined(cls, parts: list[Self]) -> Self:
+        """Put rows together."""
+        columns = {name.name: [getattr(part, name.name) for part in parts] for name in fields(cls)}
+        return cls(**{name: _joined(values) for name, values in columns.items()})
 
     def of_columns(self, features: tuple[Feature, ...]) -> TableRows:
         """Return the rows with some of their columns."""
@@ -94,11 +101,7 @@ class TableSchema:
 
     def to_json(self) -> dict[str, Any]:
         """Return plain lists and texts."""
-        return asdict(self) | {
-            "features": [asdict(feature) for feature in self.features],
-            "reading": self.reading.to_json(),
-            "labels": list(self.labels),
-        }
+        return asdict(self)
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> TableSchema:
@@ -108,7 +111,7 @@ class TableSchema:
             content["target"],
             content["rare_label"],
             content["id"],
-            ReadOptions.from_json(content["reading"]),
+            ReadOptions(**content["reading"]),
             tuple(content["labels"]),
             content["work"] and WorkColumns(**content["work"]),
         )
@@ -147,7 +150,7 @@ class TableSchema:
     def _converted(
         self, source: OpenTable, wanted: list[str], target: str | None
     ) -> Iterator[TableRows]:
-        n_before, n_empty, first_empty, ids = 0, 0, "", IdCounter()
+        n_before, n_empty, first_empty, ids = 0, 0, "", RepeatedIds()
         for chunk in source.chunks(wanted):
             place = Place(source.name, n_before)
             rows = self.convert(chunk, target=target, place=place)
@@ -165,29 +168,18 @@ class TableSchema:
                 f"column that the model learned from, first {first_empty}. Such rows count as "
                 "cases. If they are not, remove them."
             )
-        source.notes.extend(self._about_repeats(ids.repeated))
-
-    def _about_repeats(self, repeated: Repeated) -> list[str]:
-        if not repeated.n_ids:
-            return []
-        return [
-            f"{'' if repeated.is_exact else 'At least '}{repeated.n_rows:,} rows repeat an id "
-            f"({self.id!r}) of another row, and count as cases of their own. If they are the same "
-            "cases, keep one row of each: results look surer than they are."
-        ]
+        consequence = (
+            "and count as cases of their own. If they are the same cases, keep one row of each: "
+            "results look surer than they are."
+        )
+        source.notes.extend(ids.notes(self.id, consequence))
 
     def read(self, source: OpenTable, *, target: str | None = None) -> TableRows:
         """Read all rows of an open table at once; a table without rows raises an error."""
         chunks = list(self.rows(source, target=target))
         if not chunks:
             raise TableError(f"{source.name} has a heading, but no rows.")
-        return TableRows(
-            pd.concat([rows.X for rows in chunks], ignore_index=True),
-            _joined([rows.ids for rows in chunks]),
-            _joined([rows.is_rare for rows in chunks]),
-            _joined([rows.values for rows in chunks]),
-            _joined([rows.efforts for rows in chunks]),
-        )
+        return TableRows.joined(chunks)
 
     @property
     def _work(self) -> WorkColumns:
@@ -231,7 +223,13 @@ def _empty_rows(X: Any, features: tuple[Feature, ...]) -> Rows:
 
 
 def _joined(parts: list[Any]) -> Any:
-    return None if parts[0] is None else np.concatenate(parts)
+    if parts[0] is None:
+        return None
+    if isinstance(parts[0], np.ndarray):
+        return np.concatenate(parts)
+    if isinstance(parts[0], pa.Table):
+        return pa.concat_tables(parts, promote_options="permissive")
+    return pd.concat(parts, ignore_index=True)
 
 
 def infer_schema(
@@ -279,22 +277,30 @@ def chosen_columns(source: OpenTable, target: str | None = None) -> list[str]:
 
 def infer_features(source: OpenTable, table: Any, names: list[str]) -> tuple[Feature, ...]:
     """Tell the kinds of columns; what was decided about them is noted."""
-    guesses = {}
-    source.reading.check_dates(source.columns, source.name)
-    told = [
-        source.reading.names(option, source.columns, source.name)
-        for option in ("categorical", "numeric")
-    ]
-    both = [name for name in told[0] if name in told[1]]
+    guesses, reading = {}, source.reading
+    reading.check_dates(source.columns, source.name)
+    categorical = reading.names("categorical", source.columns, source.name)
+    numeric = reading.names("numeric", source.columns, source.name)
+    both = [name for name in categorical if name in numeric]
     if both:
         raise TableError(f"categorical=... and numeric=... both name {both[0]!r}. Use one of them.")
     for name in names:
+        format = PLAIN.adapted(name, reading)
+        if name in categorical:
+            guesses[name] = Guess("categorical", replace(format, codes=True, date_format=None))
+            continue
         try:
-            guess = _guess(source, table[name], name)
+            guess = guess_column(table[name], name, format=format, numeric=name in numeric)
         except TableError as error:
             source.notes.append(f"{name!r} is left out. {error}")
             continue
-        if guess.kind == "categorical" and not guess.format.codes and is_prose(table[name]):
+        if dict(reading.date_formats()).get(name) not in (None, guess.format.date_format):
+            raise TableError(
+                f"date_format='{name}=...' does not fit the column {name!r}, which holds "
+                f"{table[name].drop_null()[0].as_py()!r}, for example. Use the format of its "
+                "values."
+            )
+        if guess.kind == "categorical" and is_prose(table[name]):
             source.notes.append(
                 f"{name!r} holds free text and is left out. To learn from it as categories, use "
                 f"categorical={name!r}"
@@ -303,30 +309,10 @@ def infer_features(source: OpenTable, table: Any, names: list[str]) -> tuple[Fea
         guesses[name] = guess
     if not guesses:
         raise TableError(f"{source.name} has no column that a model can learn from.")
-    settled = settle_decimals(guesses, decimal=source.reading.decimal, sep=source.sep)
+    settled = settle_decimals(guesses, decimal=reading.decimal, sep=source.sep)
     for guess in settled.values():
         source.notes.extend(guess.notes)
     return tuple(Feature(name, guess.kind, guess.format) for name, guess in settled.items())
-
-
-def _guess(source: OpenTable, column: Any, name: str) -> Guess:
-    reading = source.reading
-    format = PLAIN.adapted(name, reading)
-    if name in reading.names("categorical", source.columns, source.name):
-        return Guess("categorical", replace(format, codes=True, date_format=None))
-    numeric = name in reading.names("numeric", source.columns, source.name)
-    guess = guess_column(column, name, format=format, numeric=numeric)
-    asked = dict(reading.date_formats()).get(name)
-    if asked is not None and guess.format.date_format != asked:
-        raise _NoDates(
-            f"date_format='{name}=...' does not fit the column {name!r}, which holds "
-            f"{column.drop_null()[0].as_py()!r}, for example. Use the format of its values."
-        )
-    return guess
-
-
-class _NoDates(ValueError):
-    """What the user said about a column is wrong; the column must not be left out for that."""
 
 
 def reference_values(X: Any, schema: TableSchema) -> dict[str, Any]:

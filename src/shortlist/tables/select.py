@@ -19,8 +19,8 @@ from .._core.ranking import lift
 from .._core.validation import check_seed
 from ..exceptions import TableError
 from ..worth import expected_worth
-from ._repeats import IdCounter
 from .cases import CaseReader, CaseRows
+from .columns import RepeatedIds
 from .lists import LIST_COLUMNS, PROBE_COLUMNS, SelectedRow, Selection
 from .model import TableModel
 from .monitor import DriftMonitor
@@ -167,7 +167,7 @@ class _Pool:
         self._model, self._most = model, most
         self._parts: list[CaseRows] = []
         self._n_held, self._floor = 0, -np.inf
-        self._ids = IdCounter()
+        self._ids = RepeatedIds()
 
     def add(self, cases: CaseRows) -> None:
         """Look at some rows."""
@@ -201,14 +201,8 @@ class _Pool:
         self._parts, self._n_held = [ranked], len(ranked)
 
     def notes(self, id: str | None) -> list[str]:
-        """Say which ids occur more than once."""
-        n_ids, n_rows, is_exact = self._ids.repeated
-        if not n_ids:
-            return []
-        return [
-            f"{'' if is_exact else 'At least '}{n_ids:,} ids in {id!r} occur more than once, "
-            f"in {n_rows:,} further rows. Each takes one place of the list, with its highest score."
-        ]
+        """Say how many ids occur more than once."""
+        return self._ids.notes(id, "which takes one place of the list, with its highest score.")
 
 
 class _Drawn(NamedTuple):
