@@ -448,7 +448,7 @@ FITS = {
     "labels that differ in case": (
         text(column("fraud", {"yes": "a", "no": "A"}.get)),
         (),
-        refused("'fraud' differ in upper and lower case only"),
+        refused("'fraud' has only one class, 'A', 'a', as .* upper and lower case only"),
     ),
     "a tie": (
         text(lambda f: f.assign(fraud=["a", "b"] * (len(f) // 2))),

@@ -154,7 +154,7 @@ def test_cases_of_the_fit_get_no_tick(table_fit, cases):
 
 def test_a_few_rows_that_repeat_by_chance_change_nothing(table_fit):
     """But they are mentioned."""
-    seen = SeenRows(800, 2, 2, 2, expected=1.5, is_surprising=False)
+    seen = SeenRows(800, 2, expected=1.5, is_surprising=False)
     promise = judge_promise(table_fit.model, 800, 70, room=80, seen=seen)
     assert promise["verdict"] == "kept"
     assert "would do so by chance" in promise["explanation"]

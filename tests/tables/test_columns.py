@@ -9,11 +9,10 @@ from numpy.testing import assert_array_equal
 
 from shortlist.exceptions import TableError
 from shortlist.tables._inference import guess_column
+from shortlist.tables._labels import as_ids, as_labels
 from shortlist.tables.columns import (
     MISSING_CATEGORY,
     Feature,
-    as_ids,
-    as_labels,
 )
 
 DAY = datetime.date(1970, 1, 3)

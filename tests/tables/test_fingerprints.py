@@ -30,7 +30,7 @@ def test_known_rows_are_counted(rng):
     old, new = rows_of(500, rng), rows_of(300, rng)
     fingerprints = RowFingerprints.of(old, key=3)
     seen = fingerprints.compare(old.take(rng.permutation(500)[:100]))
-    assert (seen.n_seen, seen.low, seen.high, seen.is_surprising) == (100, 100, 100, True)
+    assert (seen.n_seen, seen.is_surprising) == (100, True)
     assert "100 of 100 rows trained or calibrated this model" in seen.in_words
     assert fingerprints.compare(new).in_words is None
     assert not np.isin(fingerprints.hashes_of(new), fingerprints.hashes).any()
@@ -57,8 +57,8 @@ def test_renumbered_rows_are_recognised(rng):
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
-def test_a_sample_of_a_long_table_gives_an_interval(rng, share, monkeypatch):
-    """The size of the file is bounded, and the estimate says how sure it is."""
+def test_a_sample_of_a_long_table_gives_an_estimate(rng, share, monkeypatch):
+    """The size of the file is bounded."""
     monkeypatch.setattr(module, "_MOST", 2_000)
     old, new = rows_of(20_000, rng), rows_of(10_000, rng)
     fingerprints = RowFingerprints.of(old, key=0)
@@ -67,7 +67,6 @@ def test_a_sample_of_a_long_table_gives_an_interval(rng, share, monkeypatch):
     n_old = int(share * 10_000)
     mixed = TableRows(pd.concat([old.X.head(n_old), new.X.head(10_000 - n_old)]))
     seen = fingerprints.compare(mixed)
-    assert seen.low <= n_old <= seen.high
     # Four standard errors of a share from about a tenth of 10,000 rows are at most 0.064.
     assert abs(seen.n_seen - n_old) <= 640
     assert seen.is_surprising == (n_old > 0)

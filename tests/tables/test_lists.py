@@ -13,7 +13,7 @@ from made_cases import make_cases
 from shortlist import Capacity
 from shortlist.exceptions import TableError, TooManyFlagsError
 from shortlist.tables import flag_rows, select_rows
-from shortlist.tables.lists import open_list, spreadsheet_safe
+from shortlist.tables.write import TableWriter, spreadsheet_safe
 
 
 @pytest.mark.parametrize("count", [0, 1, 7, 80, 799, 800])
@@ -102,7 +102,7 @@ def test_no_cell_begins_like_a_formula(text):
 def test_headings_are_escaped_too():
     """A column name is a cell."""
     file = io.BytesIO()
-    with open_list(file, "csv", {"=a": "string", "b": "int64"}) as listed:
+    with TableWriter(file, "csv", {"=a": "string", "b": "int64"}) as listed:
         listed.write({"=a": ["@x", "-1", None], "b": [-1, 2, 3]})
     lines = file.getvalue().decode().splitlines()
     assert lines[0] == '"\'=a","b"'

@@ -66,7 +66,6 @@ def in_pieces(monkeypatch):
         monkeypatch.setattr(_text_files, "_END_ROWS", 10)
         monkeypatch.setattr(select, "_SPARE", 0)
         monkeypatch.setattr(_row_stream, "_BLOCK_ROWS", 101)
-        monkeypatch.setattr(_row_stream, "_MOST_BYTES", 500)
 
     return switch
 

@@ -114,11 +114,10 @@ def _counts(given: list[str]) -> int | dict[str, int]:
 
 
 def _write(selected: Selection, out: Path) -> list[str]:
-    from ..tables.lists import open_list
-    from ..tables.write import output_format
+    from ..tables.write import TableWriter, output_format
 
     format = output_format(out)
-    with write_whole(out) as file, open_list(file, format, selected.types) as listed:
+    with write_whole(out) as file, TableWriter(file, format, selected.types) as listed:
         listed.write(selected.columns())
     return listed.notes
 

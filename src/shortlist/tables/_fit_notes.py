@@ -13,7 +13,8 @@ import numpy as np
 from scipy.stats import rankdata
 
 from .._core.arrays import Floats, Mask
-from .columns import MISSING_CATEGORY, Feature, look_damaged
+from ._labels import look_damaged
+from .columns import MISSING_CATEGORY, Feature
 from .monitor import is_of_nines, shown_value
 from .schema import TableRows, TableSchema
 

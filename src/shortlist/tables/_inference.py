@@ -6,7 +6,6 @@ Every debatable decision produces a note, which names the option that decides ot
 from __future__ import annotations
 
 import functools
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -244,22 +243,16 @@ def settle_decimals(
     guesses: dict[str, Guess], *, decimal: str | None, sep: str | None
 ) -> dict[str, Guess]:
     """Decide about columns that could be read either way, by what the others say."""
-    seen = Counter(guess.signs[0] for guess in guesses.values() if len(guess.signs) == 1)
-    if decimal is None:
-        decimal = seen.most_common(1)[0][0] if seen else ("," if sep == ";" else ".")
-    settled = {name: _settled(guess, name, decimal) for name, guess in guesses.items()}
-    if len(seen) != 1 or decimal == ".":  # some files have both
-        return settled
-    # Whole numbers are written as the other columns are: later ones may have thousands.
-    return {
-        name: replace(guess, format=replace(guess.format, decimal=",", thousands="."))
-        if guess.format.whole
-        else guess
-        for name, guess in settled.items()
-    }
+    seen = {guess.signs[0] for guess in guesses.values() if len(guess.signs) == 1}
+    usual = "," if sep == ";" else "."
+    decimal = decimal or (next(iter(seen)) if len(seen) == 1 else usual)
+    all_commas = seen == {","} and decimal == ","  # some files have both
+    return {name: _settled(guess, name, decimal, all_commas) for name, guess in guesses.items()}
 
 
-def _settled(guess: Guess, name: str, decimal: str) -> Guess:
+def _settled(guess: Guess, name: str, decimal: str, all_commas: bool) -> Guess:
+    if guess.format.whole and all_commas:  # later numbers may have thousands
+        return replace(guess, format=replace(guess.format, decimal=",", thousands="."))
     if len(guess.signs) < 2:
         return guess
     other, is_decimal = OTHER_SIGN[decimal], guess.seen == decimal

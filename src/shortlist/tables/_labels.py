@@ -1,21 +1,95 @@
-"""The labels of a table: which spellings are one label, and which label is rare."""
+"""The ids and labels of a table: which are the same, and which label is rare."""
 
 from __future__ import annotations
 
 import warnings
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._core.arrays import Mask
+from .._core.extras import load_extra
 from ..exceptions import TableError, TableNote
 from .column_format import is_word_for_missing
-from .columns import SOMEWHERE, Place, as_labels
+from .columns import SOMEWHERE, Place, is_text, number_text, plain
 
+pa = load_extra("pyarrow", needed_for="Reading tables")
+load_extra("pyarrow.compute", needed_for="Reading tables")
+pd = load_extra("pandas", needed_for="Reading tables")
+
+#: Ids whose repetitions are counted.
+_MOST_IDS = 1 << 22
+_SCIENTIFIC = r"^[0-9](\.[0-9]+)?[eE]\+[0-9]+$"
 #: No more labels are kept with a model.
 MOST_LABELS = 50
+
+
+def as_labels(column: Any, name: str, *, place: Place = SOMEWHERE) -> NDArray[Any]:
+    """Return labels as texts, without surrounding spaces."""
+    labels = [label.strip() for label in as_ids(column, name, place=place).tolist()]
+    return np.array(labels, dtype=object)
+
+
+def as_ids(column: Any, name: str, *, place: Place = SOMEWHERE) -> NDArray[Any]:
+    """Return ids as texts; 1, 1.0 and "1" are the same id in every file format."""
+    column = plain(column)
+    is_empty = _is_empty(column)
+    if is_empty.any():
+        first = int(np.flatnonzero(is_empty)[0])
+        raise TableError(
+            f"The column {name!r} is empty in {int(is_empty.sum())} of {len(column)} rows, first "
+            f"in {place.row(first)}. Words such as NA, null and None count as empty. Remove these "
+            "rows from the table, or fill the column."
+        )
+    if pa.types.is_floating(column.type):
+        return np.array([number_text(value) for value in column.to_pylist()], dtype=object)
+    # Whole numbers that were written as floats, such as 1.0.
+    texts = pa.compute.cast(column, pa.string())
+    texts = pa.compute.replace_substring_regex(texts, r"^(-?[0-9]+)\.0+$", r"\1")
+    return np.asarray(texts.to_pylist(), dtype=object)
+
+
+def look_damaged(ids: Any) -> bool:
+    """Return whether a spreadsheet has shortened long ids to numbers such as 1.23E+12."""
+    texts = pa.array([str(id) for id in ids[:10_000]])
+    return bool(pa.compute.any(pa.compute.match_substring_regex(texts, _SCIENTIFIC)).as_py())
+
+
+def _is_empty(column: Any) -> Mask:
+    empty = pa.compute.is_null(column, nan_is_null=True)
+    if is_text(column.type):
+        texts = pa.compute.utf8_trim_whitespace(column)
+        empty = pa.compute.or_(empty, pa.compute.fill_null(pa.compute.equal(texts, ""), False))
+    return np.array(empty, dtype=bool)
+
+
+class RepeatedIds:
+    """Counts rows that repeat the id of another row."""
+
+    def __init__(self) -> None:
+        self._hashes: list[NDArray[np.uint64]] = []
+        self._n_seen = 0
+
+    def add(self, ids: NDArray[Any]) -> None:
+        """Look at some ids."""
+        if self._n_seen < _MOST_IDS:
+            names = np.asarray(ids, dtype=object)
+            self._hashes.append(pd.util.hash_array(names, categorize=False))
+        self._n_seen += len(ids)
+
+    def notes(self, id: str | None, consequence: str) -> list[str]:
+        """Say how many rows there are, and what comes of it."""
+        hashes = np.concatenate([np.zeros(0, dtype=np.uint64), *self._hashes])
+        n_rows = hashes.size - np.unique(hashes).size
+        about = "" if hashes.size == self._n_seen else "At least "
+        said = f"{about}{n_rows:,} rows repeat an id ({id!r}) of another row, {consequence}"
+        return [said] if n_rows else []
+
+
+# --- labels ---
 
 
 def find_labels(
@@ -41,7 +115,7 @@ def find_labels(
     key = _rarest(sizes, labels, target, notes) if rare is None else _folded(rare)
     if key not in labels:
         raise TableError(
-            f"rare={rare!r} does not occur in {target!r}; its labels are {_shown(labels)}."
+            f"rare={rare!r} does not occur in {target!r}; its labels are {_shown(labels.values())}."
         )
     return labels[key], tuple(labels.values())[:MOST_LABELS]
 
@@ -73,22 +147,16 @@ def _folded(label: str) -> str:
 def _check_number(
     labels: dict[str, str], counts: Counter[str], target: str, rare: str | None
 ) -> None:
-    if len(counts) > 1 and len(labels) < 2:
-        raise TableError(
-            f"The labels of {target!r} differ in upper and lower case only: "
-            f"{_shown(dict(zip(counts, counts, strict=True)))}. They count as one. Write the rare "
-            "label in another way."
-        )
     if len(labels) < 2:
         raise TableError(
-            f"The target {target!r} has only one class, {_shown(labels)}. A model needs examples "
-            "of rare and of other cases. Check the file, or name another column."
+            f"The target {target!r} has only one class, {_shown(counts)}, as labels that differ in "
+            "upper and lower case only count as one. A model needs examples of rare and of other "
+            "cases. Check the file, or name another column."
         )
     if len(labels) > MOST_LABELS and rare is None:
         raise TableError(
-            f"The target {target!r} has {len(labels)} different values ({_shown(labels)}). It "
-            "looks like a measurement, not a label. Name the column with the labels, or use "
-            "rare=...."
+            f"The target {target!r} has {len(labels)} different values ({_shown(counts)}). It looks "
+            "like a measurement, not a label. Name the column with the labels, or use rare=...."
         )
 
 
@@ -107,7 +175,7 @@ def _rarest(sizes: dict[str, int], labels: dict[str, str], target: str, notes: l
         )
     if len(labels) > 2:
         notes.append(
-            f"{target!r} has {len(labels)} labels, {_shown(labels)}. The rarest, "
+            f"{target!r} has {len(labels)} labels, {_shown(labels.values())}. The rarest, "
             f"{labels[rarest[0]]!r}, is looked for. For another one, use rare=..."
         )
     return rarest[0]
@@ -119,6 +187,6 @@ def _about_spellings(spellings: Counter[str], target: str) -> str:
     return f"The labels {first!r} and {shown} of {target!r} count as one label, {first!r}."
 
 
-def _shown(labels: dict[str, str]) -> str:
-    names = sorted(labels.values())
+def _shown(labels: Iterable[str]) -> str:
+    names = sorted(labels)
     return ", ".join(repr(label) for label in names[:8]) + (", ..." if len(names) > 8 else "")

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from pathlib import Path
-from tempfile import SpooledTemporaryFile
+from tempfile import TemporaryFile
 from typing import Any, Self
 
 import numpy as np
@@ -21,8 +20,7 @@ from .schema import TableRows
 
 __all__ = ["Columns", "RowStream", "RowsRead"]
 
-#: Rows of a block, and bytes of a column that are held in memory before it goes to a file.
-_BLOCK_ROWS, _MOST_BYTES = 1 << 20, 1 << 23
+_BLOCK_ROWS = 1 << 20
 #: Called with the number of rows that were read so far.
 RowsRead = Callable[[int], None]
 
@@ -77,59 +75,47 @@ class RowStream:
 
 
 class Columns:
-    """Gathers a few numbers of each row: in memory, and beyond a million rows in temporary files.
+    """Gathers a few numbers of each row in a temporary file, so that memory is bounded.
 
     Close it after use, or open it in a `with` statement.
     """
 
     def __init__(self) -> None:
-        self._opened = ExitStack()
-        self._files: dict[str, SpooledTemporaryFile[bytes]] = {}
-        self._dtypes: dict[str, np.dtype[Any]] = {}
+        self._file = TemporaryFile(prefix="shortlist-")  # noqa: SIM115
+        self._dtype = np.dtype([])
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._opened.close()
+        self._file.close()
 
     def add(self, **columns: Any) -> None:
         """Add the numbers of some rows; None stands for a column that there is not."""
-        for name, values in columns.items():
-            if values is None:
-                continue
-            if name not in self._files:
-                self._files[name] = self._opened.enter_context(
-                    SpooledTemporaryFile(_MOST_BYTES, prefix="shortlist-")  # noqa: SIM115
-                )
-                self._dtypes[name] = np.asarray(values).dtype
-            self._files[name].write(np.ascontiguousarray(values, self._dtypes[name]).tobytes())
+        given = {name: np.asarray(each) for name, each in columns.items() if each is not None}
+        if not self._dtype.names:
+            self._dtype = np.dtype([(name, each.dtype) for name, each in given.items()])
+        rows = np.empty(len(next(iter(given.values()))), dtype=self._dtype)
+        for name, each in given.items():
+            rows[name] = each
+        self._file.write(rows.tobytes())
 
     def __contains__(self, name: str) -> bool:
-        return name in self._files
+        return name in (self._dtype.names or ())
 
     def get(self, name: str) -> NDArray[Any] | None:
         """Return the numbers of that name; None if there are none."""
-        return self[name] if name in self._files else None
+        return None if name not in (self._dtype.names or ()) else self[name]
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        self._files[name].seek(0)
-        return np.frombuffer(self._files[name].read(), self._dtypes[name])
+        return np.concatenate([block[name] for block in self.blocks()])
 
     def blocks(self) -> Iterator[dict[str, NDArray[Any]]]:
         """Return all columns, block by block in the order of the rows."""
-        for file in self._files.values():
-            file.seek(0)
-        while True:
-            block = {
-                name: np.frombuffer(file.read(_BLOCK_ROWS * dtype.itemsize), dtype)
-                for (name, file), dtype in zip(
-                    self._files.items(), self._dtypes.values(), strict=True
-                )
-            }
-            if not any(column.size for column in block.values()):
-                return
-            yield block
+        self._file.seek(0)
+        while content := self._file.read(_BLOCK_ROWS * self._dtype.itemsize):
+            rows = np.frombuffer(content, dtype=self._dtype)
+            yield {name: np.ascontiguousarray(rows[name]) for name in self._dtype.names or ()}
 
     def summaries(self, kernel: Callable[[dict[str, NDArray[Any]]], Any]) -> Iterator[Any]:
         """Call a function on every block."""
@@ -143,4 +129,5 @@ class Columns:
             own = is_drawn(np.arange(start, start + size), n_rows)
             parts.append({name: column[own] for name, column in block.items()})
             start += size
-        return {name: np.concatenate([part[name] for part in parts]) for name in self._files}
+        names = self._dtype.names or ()
+        return {name: np.concatenate([part[name] for part in parts]) for name in names}

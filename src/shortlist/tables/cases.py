@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 from .._core.arrays import Mask
 from .._core.extras import load_extra
 from ..exceptions import TableError
+from ._labels import as_ids, look_damaged
 from ._source import OpenTable
-from .columns import MISSING_CATEGORY, as_ids, look_damaged
-from .lists import without_escape
+from .columns import MISSING_CATEGORY
 from .model import TableModel
 from .options import INFER_ALL, ReadOptions
 from .read import open_table
 from .schema import TableRows
+from .write import without_escape
 
 pd = load_extra("pandas", needed_for="Reading tables")
 pa = load_extra("pyarrow", needed_for="Reading tables")

@@ -39,10 +39,7 @@ from .column_format import (
 
 pa = load_extra("pyarrow", needed_for="Reading tables")
 load_extra("pyarrow.compute", needed_for="Reading tables")
-pd = load_extra("pandas", needed_for="Reading tables")
 
-#: Ids whose repetitions are counted.
-_MOST_IDS = 1 << 22
 _MOST_REMEMBERED = 1 << 12
 _WAS = {
     "numeric": "numeric",
@@ -51,7 +48,6 @@ _WAS = {
     "categorical": "text",
 }
 _LIKE_THOUSANDS = r"^\s*[+-]?[1-9][0-9]{0,2}[.,][0-9]{3}\s*$"
-_SCIENTIFIC = r"^[0-9](\.[0-9]+)?[eE]\+[0-9]+$"
 
 
 @dataclass(frozen=True)
@@ -268,7 +264,7 @@ def _word_reader(feature: Feature) -> Callable[[Any], Any]:
         if value is None or value != value:
             return missing
         if takes_others and isinstance(value, (bool, int, float)):
-            return remembered(str(value).lower() if isinstance(value, bool) else _in_text(value))
+            return remembered(str(value).lower() if isinstance(value, bool) else number_text(value))
         raise TypeError
 
     return read
@@ -286,7 +282,7 @@ def _read_date(text: str, format: ColumnFormat) -> float:
         raise
 
 
-def _in_text(number: float) -> str:
+def number_text(number: float) -> str:
     """Return a number as a text file has it: 1 and 1.0 are the same text."""
     return str(int(number) if isinstance(number, float) and number.is_integer() else number)
 
@@ -322,71 +318,6 @@ def _check_size(values: NDArray[np.float64], column: Any, name: str, place: Plac
         f"The column {name!r} holds {int(too_large.sum())} {what}, the first in {place.row(row)}. "
         f"Leave unknown values empty, {as_missing}or replace them by a number."
     )
-
-
-# --- ids and labels ---
-
-
-def as_labels(column: Any, name: str, *, place: Place = SOMEWHERE) -> NDArray[Any]:
-    """Return labels as texts, without surrounding spaces."""
-    labels = [label.strip() for label in as_ids(column, name, place=place).tolist()]
-    return np.array(labels, dtype=object)
-
-
-def as_ids(column: Any, name: str, *, place: Place = SOMEWHERE) -> NDArray[Any]:
-    """Return ids as texts; 1, 1.0 and "1" are the same id in every file format."""
-    column = plain(column)
-    is_empty = _is_empty(column)
-    if is_empty.any():
-        first = int(np.flatnonzero(is_empty)[0])
-        raise TableError(
-            f"The column {name!r} is empty in {int(is_empty.sum())} of {len(column)} rows, first "
-            f"in {place.row(first)}. Words such as NA, null and None count as empty. Remove these "
-            "rows from the table, or fill the column."
-        )
-    if pa.types.is_floating(column.type):
-        return np.array([_in_text(value) for value in column.to_pylist()], dtype=object)
-    # Whole numbers that were written as floats, such as 1.0.
-    texts = pa.compute.cast(column, pa.string())
-    texts = pa.compute.replace_substring_regex(texts, r"^(-?[0-9]+)\.0+$", r"\1")
-    return np.asarray(texts.to_pylist(), dtype=object)
-
-
-def look_damaged(ids: Any) -> bool:
-    """Return whether a spreadsheet has shortened long ids to numbers such as 1.23E+12."""
-    texts = pa.array([str(id) for id in ids[:10_000]])
-    return bool(pa.compute.any(pa.compute.match_substring_regex(texts, _SCIENTIFIC)).as_py())
-
-
-def _is_empty(column: Any) -> Mask:
-    empty = pa.compute.is_null(column, nan_is_null=True)
-    if is_text(column.type):
-        texts = pa.compute.utf8_trim_whitespace(column)
-        empty = pa.compute.or_(empty, pa.compute.fill_null(pa.compute.equal(texts, ""), False))
-    return np.array(empty, dtype=bool)
-
-
-class RepeatedIds:
-    """Counts rows that repeat the id of another row."""
-
-    def __init__(self) -> None:
-        self._hashes: list[NDArray[np.uint64]] = []
-        self._n_seen = 0
-
-    def add(self, ids: NDArray[Any]) -> None:
-        """Look at some ids."""
-        if self._n_seen < _MOST_IDS:
-            names = np.asarray(ids, dtype=object)
-            self._hashes.append(pd.util.hash_array(names, categorize=False))
-        self._n_seen += len(ids)
-
-    def notes(self, id: str | None, consequence: str) -> list[str]:
-        """Say how many rows there are, and what comes of it."""
-        hashes = np.concatenate([np.zeros(0, dtype=np.uint64), *self._hashes])
-        n_rows = hashes.size - np.unique(hashes).size
-        about = "" if hashes.size == self._n_seen else "At least "
-        said = f"{about}{n_rows:,} rows repeat an id ({id!r}) of another row, {consequence}"
-        return [said] if n_rows else []
 
 
 # --- types of Arrow ---

@@ -11,7 +11,6 @@ from scipy.stats import hypergeom
 
 from .._core.extras import load_extra
 from .._core.ids import hash_ids, hash_rows
-from .._core.intervals import proportion_interval
 from .schema import TableRows
 
 pd = load_extra("pandas", needed_for="Reading tables")
@@ -37,8 +36,6 @@ class SeenRows:
         Number of rows.
     n_seen : int
         Number of rows that equal a row of the fit; an estimate if only a sample was kept.
-    low, high : int
-        A 95 % interval for it; both are `n_seen` if all fingerprints were kept.
     expected : float
         How many would do so by chance, because rows repeat.
     is_surprising : bool
@@ -47,8 +44,6 @@ class SeenRows:
 
     n_items: int
     n_seen: int
-    low: int
-    high: int
     expected: float
     is_surprising: bool
 
@@ -58,8 +53,6 @@ class SeenRows:
         if not self.n_seen:
             return None
         count = f"{self.n_seen:,} of {self.n_items:,} rows"
-        if self.low < self.high:
-            count = f"About {count} ({self.low:,} to {self.high:,})"
         if self.is_surprising:
             return (
                 f"{count} trained or calibrated this model. Results on them look better than "
@@ -77,8 +70,8 @@ class RowFingerprints:
 
     A hash covers the values that the model uses, and the id as well if rows without it often
     repeat. Of more than 131,072 different rows, those with the smallest hashes are kept: a random
-    sample, from which counts are estimated with an interval. Two different rows have the same hash
-    of 53 bits with a probability of about 1e-16.
+    sample, from which counts are estimated. Two different rows have the same hash of 53 bits with a
+    probability of about 1e-16.
 
     Attributes
     ----------
@@ -152,7 +145,7 @@ class RowFingerprints:
         chance = float(hypergeom.sf(n_found - 1, *law))
         return SeenRows(
             n_items,
-            *_scaled(n_found, n_asked, n_items),
+            round(n_found / max(n_asked, 1) * n_items),
             expected=n_items * self.n_repeated / max(self.n_rows, 1),
             is_surprising=n_found > 0 and chance < _UNLIKELY,
         )
@@ -200,13 +193,3 @@ def _trimmed(hashes: Words, cutoff: int, *others: Any) -> RowFingerprints:
     if hashes.size <= _MOST:
         return made
     return replace(made, hashes=hashes[:_MOST], cutoff=int(hashes[_MOST]))
-
-
-def _scaled(n_found: int, n_asked: int, n_items: int) -> tuple[int, int, int]:
-    """Return an estimate for all rows and its interval, from the rows whose hash is kept."""
-    if n_asked == n_items:
-        return n_found, n_found, n_found
-    if n_asked == 0:
-        return 0, 0, n_items
-    low, high = proportion_interval(n_found, n_asked)
-    return round(n_found / n_asked * n_items), int(low * n_items), int(np.ceil(high * n_items))

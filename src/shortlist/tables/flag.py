@@ -17,12 +17,12 @@ from ..capacity import exact
 from ..exceptions import TooManyFlagsError
 from ..thresholds import Decisions
 from .cases import CaseReader, CaseRows
-from .lists import ListFile, open_list
 from .model import TableModel
 from .monitor import DriftMonitor, Finding
 from .options import ReadOptions
 from .reasons import reasons_for
 from .work import WorkColumns
+from .write import TableWriter
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def flag_rows(
         )
         decided = (job.decide(some, cases) for some in cases if len(some))
         first = list(islice(decided, 1))  # now the types of the columns are known
-        with open_list(file, format, job.types(cases)) as output:
+        with TableWriter(file, format, job.types(cases)) as output:
             for columns in chain(first, decided):
                 output.write(columns)
                 if on_progress is not None:
@@ -227,7 +227,7 @@ class _Job:
                 texts[place] = "; ".join(reason.in_words for reason in reasons)
         return texts
 
-    def summary(self, cases: CaseReader, output: ListFile) -> FlagSummary:
+    def summary(self, cases: CaseReader, output: TableWriter) -> FlagSummary:
         """Return what was counted, in numbers and in words."""
         classifier, n_items = self._model.classifier, self._monitor.n_items
         work = None

@@ -112,22 +112,41 @@ def weighed_columns(model: TableModel, rows: TableRows, p: Doubles | None = None
 def money_of(
     model: TableModel, columns: Any, *, budget: float | None = None, worth: float | None = None
 ) -> Money | None:
-    """Measure the rule of a model in money; None if the rows have neither values nor efforts.
+    """Measure the rule of a model, and lists of the same budget, in money.
 
-    With `worth`, lists spend nothing on cases of less expected value per unit of effort.
+    None if the rows have neither values nor efforts. With `worth`, lists spend nothing on cases of
+    less expected value per unit of effort.
     """
     if budget is not None and "efforts" not in columns:
         raise TableError("budget=... is one of work: name its column with effort=...")
     if "p" not in columns:
         return None
-    is_rare, values, efforts = (columns.get(name) for name in ("is_rare", "values", "efforts"))
+    is_rare, p, flagged = (columns[name] for name in ("is_rare", "p", "flagged"))
+    values, efforts = columns.get("values"), columns.get("efforts")
     if budget is None:
         budget = _allowed_on(model, efforts, is_rare)
+    v, e = (np.ones(p.size) if each is None else each for each in (values, efforts))
+    limit = Capacity.effort(budget)
+    named = {"value * ": values, "p": p, " / effort": efforts}
+    best = "".join(part for part, column in named.items() if column is not None)
+    lists = {
+        "this model, row by row": flagged,
+        f"list by {best}": select(p, limit, values=values, efforts=e),
+        "list by p": _fill_in_order(p, e, budget),
+        **({} if values is None else {"list by value": _fill_in_order(v, e, budget)}),
+    }
+    rules = [_measured(name, is_rare, mask, v, e, limit) for name, mask in lists.items()]
+    total, work = float(v[is_rare].sum()), float(e.sum())
+    share = min(1.0, budget / work)
+    rules.append(MoneyRule("random", share * p.size, share * work, share * total, share))
+    curve = capacity_curve(is_rare, p, rare_label=True, values=values, efforts=e)
+    most = np.inf
+    if worth is not None:  # lists are in the order of worth
+        most = float(e[reaches(expected_worth(p, values, e), worth)].sum())
+    points = [_point(curve, factor, factor * budget, most) for factor in _FACTORS]
     unit = "cases" if efforts is None or model.schema.work is None else model.schema.work.unit
-    p, flagged = columns["p"], columns["flagged"]
-    return measure_money(
-        is_rare, p, flagged, values, efforts, budget=budget, unit=unit, worth=worth
-    )
+    finds = "rare cases" if values is None else "of value"
+    return Money(unit, budget, total, rules, points, finds)
 
 
 def _allowed_on(model: TableModel, efforts: Doubles | None, is_rare: Mask) -> float:
@@ -141,54 +160,6 @@ def _allowed_on(model: TableModel, efforts: Doubles | None, is_rare: Mask) -> fl
             "budget=480, say."
         )
     return float(capacity.max_flags(is_rare.size, rare_share(is_rare)))
-
-
-def measure_money(
-    is_rare: Mask,
-    p: Doubles,
-    flagged: Mask,
-    values: Doubles | None,
-    efforts: Doubles | None,
-    *,
-    budget: float,
-    unit: str,
-    worth: float | None = None,
-) -> Money:
-    """Measure a rule and lists of the same budget, in money.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from shortlist.tables.money import measure_money
-    >>> is_rare, p = np.array([True, True, False, False]), np.array([0.4, 0.3, 0.6, 0.1])
-    >>> values, minutes = np.array([100, 900, 50, 50]), np.array([20, 30, 20, 20])
-    >>> money = measure_money(is_rare, p, p > 0.5, values, minutes, budget=30, unit="minutes")
-    >>> [(rule.rule, rule.value) for rule in money.rules[:3]]
-    [('this model, row by row', 0.0), ('list by value * p / effort', 900.0), ('list by p', 0.0)]
-    """
-    v = np.ones(p.size) if values is None else np.asarray(values, dtype=np.float64)
-    e = np.ones(p.size) if efforts is None else np.asarray(efforts, dtype=np.float64)
-    limit = Capacity.effort(budget)
-    named = " * ".join([*(["value"] if values is not None else []), "p"])
-    lists = {
-        "this model, row by row": flagged,
-        f"list by {named}{'' if efforts is None else ' / effort'}": select(
-            p, limit, values=values, efforts=e
-        ),
-        "list by p": fill_in_order(p, e, budget),
-        **({} if values is None else {"list by value": fill_in_order(v, e, budget)}),
-    }
-    rules = [_measured(name, is_rare, mask, v, e, limit) for name, mask in lists.items()]
-    total = float(v[is_rare].sum())
-    share = min(1.0, budget / float(e.sum()))
-    rules.append(MoneyRule("random", share * p.size, share * float(e.sum()), share * total, share))
-    curve = capacity_curve(is_rare, p, rare_label=True, values=values, efforts=e)
-    most = np.inf
-    if worth is not None:  # lists are in the order of worth
-        most = float(e[reaches(expected_worth(p, values, e), worth)].sum())
-    points = [_point(curve, factor, factor * budget, most) for factor in _FACTORS]
-    finds = "rare cases" if values is None else "of value"
-    return Money(unit, budget, total, rules, points, finds)
 
 
 def _point(curve: CapacityCurve, factor: float, budget: float, most: float) -> MoneyPoint:
@@ -207,7 +178,7 @@ def _measured(
     return MoneyRule(rule, int(flagged.sum()), float(efforts[flagged].sum()), share * total, share)
 
 
-def fill_in_order(scores: Doubles, efforts: Doubles, budget: float) -> Mask:
+def _fill_in_order(scores: Doubles, efforts: Doubles, budget: float) -> Mask:
     """Work down a ranking, and leave out what does not fit."""
     left, flagged, least = budget, np.zeros(scores.size, dtype=bool), efforts.min()
     for item in np.argsort(-scores, kind="stable"):

@@ -15,10 +15,10 @@ from .._core.arrays import Doubles, Mask, Rows
 from .._core.extras import load_extra
 from ..exceptions import TableError
 from ._inference import Guess, guess_column, is_prose, settle_decimals
-from ._labels import find_labels, is_rare_label
+from ._labels import RepeatedIds, as_ids, find_labels, is_rare_label
 from ._source import OpenTable
 from .column_format import MISSING_CATEGORY, PLAIN
-from .columns import SOMEWHERE, Feature, Place, RepeatedIds, as_ids, is_missing
+from .columns import SOMEWHERE, Feature, Place, is_missing
 from .options import INFER_ALL, ReadOptions
 from .read import open_table
 from .work import WorkColumns

@@ -19,8 +19,8 @@ from .._core.ranking import lift
 from .._core.validation import check_seed
 from ..exceptions import TableError
 from ..worth import expected_worth
+from ._labels import RepeatedIds
 from .cases import CaseReader, CaseRows
-from .columns import RepeatedIds
 from .lists import LIST_COLUMNS, PROBE_COLUMNS, SelectedRow, Selection
 from .model import TableModel
 from .monitor import DriftMonitor

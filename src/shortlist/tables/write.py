@@ -1,22 +1,25 @@
-"""Writing tables: CSV, Excel, JSON lines and Parquet."""
+"""Writing tables: CSV, Excel, JSON lines and Parquet; no text becomes a formula."""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import re
 import warnings
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Self
 
 from .._core.extras import load_extra
 from ..exceptions import TableError, TableNote
 
 pa = load_extra("pyarrow", needed_for="Writing tables")
-for _module in ("csv", "parquet"):
+for _module in ("compute", "csv", "parquet"):
     load_extra(f"pyarrow.{_module}", needed_for="Writing tables")
 
-Write = Callable[[dict[str, Any]], None]
+#: Formats that spreadsheets open, and would take texts for formulas in.
+_FOR_SPREADSHEETS = ("csv", "xlsx")
+_FORMULA = re.compile(r"[=+\-@\t\r\n]")
+_NUMBER = re.compile(r"[+-]?[0-9]+([.,][0-9]+)?([eE][+-]?[0-9]+)?")
 _MOST_ROWS_OF_A_SHEET = 1_048_576
 _MOST_SIGNS_OF_A_CELL = 32_767
 _FORBIDDEN = {code: None for code in range(32) if chr(code) not in "\t\n\r"}
@@ -34,12 +37,72 @@ def output_format(path: Path) -> str:
     return known
 
 
-@contextlib.contextmanager
-def open_writer(file: BinaryIO, format: str, schema: dict[str, str]) -> Iterator[Write]:
-    """Write columns to an open file; `schema` gives their names and Arrow types."""
-    arrow = pa.schema([(name, pa.type_for_alias(kind)) for name, kind in schema.items()])
-    with _WRITERS[format](file, arrow) as writer:
-        yield lambda columns: writer.write(pa.record_batch(columns, schema=arrow))
+def spreadsheet_safe(text: str) -> str:
+    """Return a text that a spreadsheet does not take for a formula: with a ' before it.
+
+    >>> spreadsheet_safe("=HYPERLINK(1)"), spreadsheet_safe("-12.5"), spreadsheet_safe("Ann")
+    ("'=HYPERLINK(1)", '-12.5', 'Ann')
+    """
+    return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
+
+
+def without_escape(text: str) -> str:
+    """Return a text as it was before :func:`spreadsheet_safe`.
+
+    >>> without_escape("'=HYPERLINK(1)"), without_escape("'quoted'")
+    ('=HYPERLINK(1)', "'quoted'")
+    """
+    return text[1:] if text.startswith("'") and spreadsheet_safe(text[1:]) == text else text
+
+
+class TableWriter:
+    """Writes columns to an open file, with formulas escaped where spreadsheets may open it.
+
+    `types` gives the names of the columns and their Arrow types.
+    """
+
+    def __init__(self, file: BinaryIO, format: str, types: dict[str, str]) -> None:
+        self._types, self._escapes = types, format in _FOR_SPREADSHEETS
+        names = map(spreadsheet_safe, types) if self._escapes else types
+        kinds = map(pa.type_for_alias, types.values())
+        self._schema = pa.schema(list(zip(names, kinds, strict=True)))
+        self._writer = _WRITERS[format](file, self._schema)
+        self.n_escaped = 0
+
+    def __enter__(self) -> Self:
+        self._writer.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._writer.__exit__(*error)
+
+    def write(self, columns: dict[str, Any]) -> None:
+        """Write some rows, given as columns."""
+        values = [self._column(columns[name], kind) for name, kind in self._types.items()]
+        named = dict(zip(self._schema.names, values, strict=True))
+        self._writer.write(pa.record_batch(named, schema=self._schema))
+
+    def _column(self, values: Any, kind: str) -> Any:
+        if not self._escapes or kind != "string":
+            return values
+        texts = pa.array(values, pa.string())
+        is_number = pa.compute.match_substring_regex(texts, f"^(?:{_NUMBER.pattern})$")
+        is_formula = pa.compute.match_substring_regex(texts, f"^{_FORMULA.pattern}")
+        is_formula = pa.compute.and_not(is_formula, is_number)
+        self.n_escaped += pa.compute.sum(is_formula).as_py() or 0
+        escaped = pa.compute.binary_join_element_wise("'", texts, "")
+        return pa.compute.if_else(is_formula, escaped, texts)
+
+    @property
+    def notes(self) -> list[str]:
+        """What was escaped, if anything was."""
+        if not self.n_escaped:
+            return []
+        return [
+            f"{self.n_escaped:,} cells begin with =, +, -, @ or a control character, which "
+            "spreadsheets take for a formula. A ' was put before them. Files that end in .parquet "
+            "or .jsonl have them as they are."
+        ]
 
 
 def _csv(file: BinaryIO, schema: Any) -> Any:
