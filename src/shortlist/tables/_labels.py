@@ -155,8 +155,8 @@ def _check_number(
         )
     if len(labels) > MOST_LABELS and rare is None:
         raise TableError(
-            f"The target {target!r} has {len(labels)} different values ({_shown(counts)}). It looks "
-            "like a measurement, not a label. Name the column with the labels, or use rare=...."
+            f"The target {target!r} has {len(labels)} different values ({_shown(counts)}). It "
+            "looks like a measurement. Name the column with the labels, or use rare=...."
         )
 
 
