@@ -55,10 +55,9 @@ figure, axes = plt.subplots(figsize=(7, 3.4), layout="constrained")
 for label, mask, colour in (("flagged", True, "#c8502d"), ("not flagged", False, "#9fb3c4")):
     places = np.flatnonzero(flag[ranked] == mask)
     axes.bar(places, score[ranked][places], width=1, color=colour, label=label)
-axes.axhline(exported.threshold, color="#23689b")
-axes.annotate(
-    "threshold of the graph", (299, exported.threshold + 0.02), ha="right", color="#23689b"
-)
+threshold = classifier.threshold_
+axes.axhline(threshold, color="#23689b")
+axes.annotate("threshold", (299, threshold + 0.02), ha="right", color="#23689b")
 axes.set(xlabel="rank of the payment", ylabel="score", xlim=(0, 300), ylim=(0, 1))
 axes.legend(frameon=False)
 axes.spines[["top", "right"]].set_visible(False)

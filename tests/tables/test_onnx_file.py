@@ -22,7 +22,8 @@ from shortlist.tables.read import open_table
 EXPORTED = [
     learner
     for learner in LEARNERS
-    if learner not in ("auto", "kde", "knn")  # which have no graph, or a test
+    # Others have no graph, or a test of their own.
+    if learner not in ("auto", "kde", "knn", "svm", "aware-svm")
 ]
 WITH_PROBABILITY = ("logistic", "forest", "boosting", "network")
 
@@ -188,11 +189,11 @@ def test_an_empty_text_is_a_missing_one(models, tmp_path):
     assert first == second
 
 
-@pytest.mark.parametrize("learner", ["kde", "knn"])
+@pytest.mark.parametrize("learner", ["kde", "knn", "svm", "aware-svm"])
 def test_what_has_no_graph_is_named(models, tmp_path, learner):
     """With the learners that have one; and nothing is written."""
     with pytest.raises(
-        ModelFileError, match=r"(Discriminant|Kernel)\w+ has no ONNX form.*--learner auto"
+        ModelFileError, match=r"(Discriminant|Kernel|SVC)\w* has no ONNX form.*--learner auto"
     ):
         export_model(models(learner), tmp_path / "m.onnx")
     assert list(tmp_path.iterdir()) == []
@@ -233,8 +234,8 @@ def test_scores_that_differ_a_little_widen_the_margin(models, tmp_path, monkeypa
 def test_a_graph_that_flags_more_is_not_written(models, tmp_path, new_cases, monkeypatch):
     """Found on artificial rows, or on the rows of a table."""
     with monkeypatch.context() as patched:
-        patched.setattr(exporting, "_cut", lambda *args: exporting._Cut(0.5, -1.0, -1.0, 0.0))
-        patched.setattr(exporting, "_check_margins", lambda *args: None)
+        patched.setattr(exporting, "_cut", lambda *args: exporting._Cut(-1.0, -1.0, 0.0, 0.0))
+        patched.setattr(exporting, "_check_margin", lambda *args: None)
         with pytest.raises(ModelFileError, match="rows that the model does not flag"):
             export_model(models("logistic"), tmp_path / "m.onnx")
     monkeypatch.setattr(
@@ -261,8 +262,8 @@ def test_a_file_says_what_it_holds(models, tmp_path):
     exported, _ = export_model(model, tmp_path / "m.onnx")
     content = onnx.load(tmp_path / "m.onnx")
     properties = {entry.key: entry.value for entry in content.metadata_props}
-    assert exported.threshold == model.classifier.threshold_
-    assert json.loads(properties["thresholds"]) == [exported.threshold + exported.margin]
+    threshold = model.classifier.threshold_ + exported.margin
+    assert json.loads(properties["thresholds"]) == pytest.approx([threshold], rel=1e-15)
     assert properties["seed"] == "0"
     assert json.loads(properties["model"])["guarantee"] == "expected"
     assert "capacity" in content.graph.doc_string

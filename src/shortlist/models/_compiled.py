@@ -35,7 +35,6 @@ from .blueprint import (
     Node,
     Sum,
     Trees,
-    Vectors,
     Weighted,
     is_exact,
     leaves_of,
@@ -342,7 +341,6 @@ def _asked(leaf: Asked, first: int) -> Callable[[Doubles], Doubles]:
 _LEAVES: dict[type, Callable[[Any, int], Callable[[Doubles], Doubles]]] = {
     Asked: _asked,
     Layers: _layers,
-    Vectors: _asked,
 }
 
 
@@ -370,9 +368,7 @@ def _sum(node: Sum) -> Callable[[Scores], Doubles]:
 
 
 def _logistic(node: Logistic) -> Callable[[Scores], Doubles]:
-    probability: Callable[[Doubles], Doubles] = expit
-    if node.steepness is not None:
-        probability = _of_lightgbm(node.steepness)
+    probability: Callable[[Doubles], Doubles] = _of_lightgbm if node.of_lightgbm else expit
     if is_exact(node):
         if node.complement:
             return lambda scores: 1 - probability(-scores[0])
@@ -383,16 +379,16 @@ def _logistic(node: Logistic) -> Callable[[Scores], Doubles]:
     return lambda scores: probability(scores[0]) * (1 - error)
 
 
-def _of_lightgbm(steepness: float) -> Callable[[Doubles], Doubles]:
+def _of_lightgbm(scores: Doubles) -> Doubles:
     """Return what LightGBM computes, with the same exponential function."""
+    return np.array([1.0 / (1.0 + _exp(-score)) for score in scores.tolist()])
 
-    def of_one(number: float) -> float:
-        try:
-            return 1.0 / (1.0 + math.exp(-steepness * number))
-        except OverflowError:
-            return 0.0
 
-    return lambda raw: np.array([of_one(number) for number in raw.tolist()])
+def _exp(number: float) -> float:
+    try:
+        return math.exp(number)
+    except OverflowError:
+        return math.inf
 
 
 def _weighted(node: Weighted) -> Callable[[Scores], Doubles]:

@@ -63,9 +63,11 @@ class Graph:
         """Put columns side by side."""
         return parts[0] if len(parts) == 1 else self.add("Concat", *parts, axis=1)
 
-    def total(self, parts: list[str]) -> str:
-        """Add up values."""
-        return parts[0] if len(parts) == 1 else self.add("Sum", *parts)
+    def mean(self, parts: list[str], divisor: int | None = None) -> str:
+        """Add up values, and divide by their number or by another one."""
+        divisor = len(parts) if divisor is None else divisor
+        total = parts[0] if len(parts) == 1 else self.add("Sum", *parts)
+        return total if divisor == 1 else self.add("Div", total, self.constant(float(divisor)))
 
     def output(self, name: str, value: str, kind: str) -> None:
         """Make a value an output of the graph: "double" or "bool"."""
@@ -118,7 +120,7 @@ class ScoreGraph:
 
     def score(self, node: blueprint.Node) -> str:
         """Add a score, of shape (n, 1); return its name."""
-        if type(node) is blueprint.Asked:
+        if isinstance(node, blueprint.Asked):
             raise Unsupported(node.name)
         if isinstance(node, blueprint.Leaf):
             return _LEAVES[type(node)](self._graph, node, self._prepare(node.features))
@@ -198,11 +200,7 @@ def _trees(graph: Graph, node: blueprint.Trees, items: str) -> str:
     summed = graph.add("TreeEnsemble", items, domain=_ML, **_tree_attributes(node.trees))
     if node.start:
         summed = graph.add("Add", summed, graph.constant(node.start))
-    return _divided(graph, summed, node.divisor)
-
-
-def _divided(graph: Graph, value: str, divisor: int) -> str:
-    return value if divisor == 1 else graph.add("Div", value, graph.constant(float(divisor)))
+    return graph.mean([summed], node.divisor)
 
 
 def _tree_attributes(trees: list[GrownTree]) -> dict[str, Any]:
@@ -262,23 +260,9 @@ def _layers(graph: Graph, node: blueprint.Layers, items: str) -> str:
     return items
 
 
-def _vectors(graph: Graph, node: blueprint.Vectors, items: str) -> str:
-    kernel = graph.add("MatMul", items, graph.constant(node.vectors.T))
-    if node.gamma is not None:
-        squares = graph.add("ReduceSumSquare", items, axes=[1], keepdims=1)
-        both = graph.add("Add", squares, graph.constant((node.vectors**2).sum(axis=1)))
-        distances = graph.add("Sub", both, graph.add("Mul", kernel, graph.constant(2.0)))
-        # Rounding can make the square of a tiny distance negative.
-        distances = graph.add("Max", distances, graph.constant(0.0))
-        kernel = graph.add("Exp", graph.add("Mul", distances, graph.constant(-node.gamma)))
-    summed = graph.add("MatMul", kernel, graph.constant(node.weights[:, np.newaxis]))
-    return graph.add("Add", summed, graph.constant(node.shift))
-
-
 _LEAVES: dict[type, Callable[[Graph, Any, str], str]] = {
     blueprint.Layers: _layers,
     blueprint.Trees: _trees,
-    blueprint.Vectors: _vectors,
 }
 
 
@@ -289,20 +273,17 @@ def _logistic(graph: Graph, node: blueprint.Logistic, parts: list[str]) -> str:
     (score,) = parts
     if node.complement:
         score = graph.add("Neg", score)
-    if node.steepness not in (None, 1.0):
-        score = graph.add("Mul", score, graph.constant(node.steepness))
     chance = graph.add("Sigmoid", score)
     return graph.add("Sub", graph.constant(1.0), chance) if node.complement else chance
 
 
 def _sum(graph: Graph, node: blueprint.Sum, parts: list[str]) -> str:
-    return _divided(graph, graph.total(parts), node.divisor)
+    return graph.mean(parts, node.divisor)
 
 
 def _weighted(graph: Graph, node: blueprint.Weighted, parts: list[str]) -> str:
-    weights = node.weights.tolist()
-    pairs = zip(parts, weights, strict=True)
-    return graph.total([graph.add("Mul", part, graph.constant(w)) for part, w in pairs])
+    pairs = zip(parts, node.weights.tolist(), strict=True)
+    return graph.mean([graph.add("Mul", part, graph.constant(w)) for part, w in pairs], divisor=1)
 
 
 def _log_odds(graph: Graph, node: blueprint.LogOdds, parts: list[str]) -> str:

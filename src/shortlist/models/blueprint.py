@@ -1,7 +1,7 @@
 """The blueprint of a fitted model: how it turns the features of a row into a score.
 
-A blueprint is a tree. Its leaves take features (`_columns`) and are trees, layers of sums, support
-vectors, or a classifier that is asked itself. Its other nodes combine scores. All scores rise with
+A blueprint is a tree. Its leaves take features (`_columns`) and are trees, layers of sums, or a
+classifier that is asked itself. Its other nodes combine scores. All scores rise with
 the label that was asked for. There are two back ends: `_compiled` makes functions of single rows of
 it, and `_onnx` a graph. To add a model, add a function to `_BY_TYPE`.
 """
@@ -9,7 +9,7 @@ it, and `_onnx` a graph. To add a model, add a function to `_BY_TYPE`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -82,19 +82,6 @@ class Asked(Leaf):
 
 
 @dataclass(frozen=True, eq=False)
-class Vectors(Asked):
-    """A weighted sum of kernels between a row and support vectors; linear without a `gamma`.
-
-    Only its library knows the order of the sums: a compiled scorer asks the classifier.
-    """
-
-    vectors: Doubles
-    weights: Doubles
-    shift: float
-    gamma: float | None
-
-
-@dataclass(frozen=True, eq=False)
 class Combined:
     """Scores made of other scores, which rise with each of them."""
 
@@ -108,12 +95,12 @@ Node = Leaf | Combined
 class Logistic(Combined):
     """The probability that belongs to a score.
 
-    With `complement`, it is 1 less the probability that belongs to the negated score. `steepness`
-    is that of LightGBM, which has an exponential function of its own.
+    With `complement`, it is 1 less the probability that belongs to the negated score. LightGBM has
+    an exponential function of its own.
     """
 
     complement: bool = False
-    steepness: float | None = None
+    of_lightgbm: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,36 +200,26 @@ def _histogram_boosting(learner: Any, features: list[Feature], ask: Ask) -> Node
         raise Unsupported("boosting with native categories, or with more than two classes")
     trees = [histogram_tree(predictor.nodes) for (predictor,) in learner._predictors]
     start = float(np.ravel(learner._baseline_prediction)[0])
-    return _boosted(trees, learner, features, ask, start=start)
+    return _boosted(Trees(features, trees, start), learner, ask)
 
 
 def _lightgbm(learner: Any, features: list[Feature], ask: Ask) -> Node:
-    objective, *options = str(learner.booster_.dump_model(num_iteration=1)["objective"]).split()
-    if objective != "binary" or len(learner.classes_) != 2:
+    objective = str(learner.booster_.dump_model(num_iteration=1)["objective"])
+    if objective != "binary sigmoid:1" or len(learner.classes_) != 2:
         raise Unsupported(f"LightGBM with the objective {objective!r}")
-    steepness = float(dict(option.split(":") for option in options)["sigmoid"])
-    trees = lightgbm_trees(learner.booster_)
-    return _boosted(trees, learner, features, ask, rounding="tiny", steepness=steepness)
+    score = Trees(features, lightgbm_trees(learner.booster_), rounding="tiny")
+    return _boosted(score, learner, ask, of_lightgbm=True)
 
 
-def _boosted(
-    trees: list[GrownTree],
-    learner: Any,
-    features: list[Feature],
-    ask: Ask,
-    *,
-    start: float = 0.0,
-    rounding: str = "none",
-    steepness: float | None = None,
-) -> Node:
+def _boosted(score: Trees, learner: Any, ask: Ask, *, of_lightgbm: bool = False) -> Node:
     """Return the score or the probability of a label, from trees for the second of two classes."""
     second = ask.place(learner) == 1
     if not second:
-        trees, start = [tree.negated() for tree in trees], -start
-    score = Trees(features, trees, start, rounding)
+        trees = [tree.negated() for tree in score.trees]
+        score = replace(score, trees=trees, start=-score.start)
     if ask.method == "decision_function":
         return score
-    return Logistic([score], complement=not second, steepness=steepness)
+    return Logistic([score], not second, of_lightgbm)
 
 
 def _bagging(model: Any, features: list[Feature], ask: Ask) -> Node:
@@ -284,32 +261,10 @@ def _layers(form: Layers, learner: Any, ask: Ask) -> Node:
     second = ask.place(learner) == 1
     if not second:
         weights, shifts = ([*numbers[:-1], -numbers[-1]] for numbers in (form.weights, form.shifts))
-        form = Layers(form.features, weights, shifts, form.activation)
+        form = replace(form, weights=weights, shifts=shifts)
     if ask.method == "decision_function":
         return form
     return Logistic([form], complement=not second)
-
-
-def _svc(learner: Any, features: list[Feature], ask: Ask) -> Asked:
-    gamma = 1 / learner.n_features_in_ if learner.gamma == "auto" else learner.gamma
-    # scikit-learn does not publish the number that "scale" stands for.
-    is_known = learner.kernel == "linear" or not isinstance(gamma, str)
-    if ask.method != "decision_function" or len(learner.classes_) != 2 or not is_known:
-        raise Unsupported("SVC with another kernel, or with probabilities")
-    sign = 1.0 if ask.place(learner) == 1 else -1.0
-    weights, shift = sign * learner.dual_coef_[0], sign * float(learner.intercept_[0])
-    return _vectors(learner, features, ask, weights, shift, gamma)
-
-
-def _vectors(
-    learner: Any, features: list[Feature], ask: Ask, weights: Doubles, shift: float, gamma: Any
-) -> Vectors:
-    if learner.kernel not in ("linear", "rbf"):
-        raise Unsupported(f"{type(learner).__name__} with the kernel {learner.kernel!r}")
-    gamma = None if learner.kernel == "linear" else float(gamma)
-    vectors = np.asarray(learner.support_vectors_, dtype=np.float64)
-    asked = (features, without_names(learner), ask, type(learner).__name__)
-    return Vectors(*asked, vectors, weights, shift, gamma)
 
 
 # --- models of this library ----------------------------------------------------------------------
@@ -352,11 +307,6 @@ def _aware_network(model: Any, features: list[Feature], ask: Ask) -> Node:
     return Weighted(parts, np.full(len(parts), 1 / len(parts)))
 
 
-def _aware_svc(model: Any, features: list[Feature], ask: Ask) -> Node:
-    _check_rare(model, ask)
-    return _vectors(model, features, ask, np.ravel(model.dual_coef_), 0.0, model.gamma_)
-
-
 def _ensemble(model: Any, features: list[Feature], ask: Ask) -> Node:
     """Return the mean log-odds of the members, or the probability made of it."""
     if len(model.classes_) != 2 or any(min(of.values()) < 0 for of in model.weights_.values()):
@@ -382,7 +332,6 @@ _BY_TYPE: dict[str, Callable[[Any, list[Feature], Ask], Node]] = {
     "CapacityAwareForestClassifier": _aware_forest,
     "CapacityAwareLinearClassifier": _aware_linear,
     "CapacityAwareNetworkClassifier": _aware_network,
-    "CapacityAwareSVC": _aware_svc,
     "CapacityEnsembleClassifier": _ensemble,
     "DecisionTreeClassifier": _forest,
     "ExtraTreesClassifier": _forest,
@@ -397,5 +346,4 @@ _BY_TYPE: dict[str, Callable[[Any, list[Feature], Ask], Node]] = {
     "Pipeline": _pipeline,
     "RandomForestClassifier": _forest,
     "RidgeClassifier": _linear,
-    "SVC": _svc,
 }

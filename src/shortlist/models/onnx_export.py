@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -87,8 +88,6 @@ class OnnxExport:
         Inputs that need not be given: "tie_key", "lot" and "fold_key", if the classifier hashes.
     outputs : list of str
         "score", "flag", and "probability" if the classifier has one.
-    threshold : float
-        That of the classifier; of several folds, the mean of their thresholds.
     margin : float
         How far above a score must lie, so that rounding flags no more rows.
     largest_difference : float
@@ -98,7 +97,6 @@ class OnnxExport:
     inputs: dict[str, str]
     keys: list[str]
     outputs: list[str]
-    threshold: float
     margin: float
     largest_difference: float
 
@@ -121,9 +119,9 @@ def export_onnx(
     Parameters
     ----------
     classifier : CapacityClassifier
-        Fitted. Its models can be ensembles of this package, linear models, networks, support vector
-        machines, trees, forests, bagging and boosting of scikit-learn and LightGBM, and aware
-        models; behind scikit-learn's imputers, scalers and encoders.
+        Fitted. Its models can be ensembles of this package, linear models, networks, trees,
+        forests, bagging and boosting of scikit-learn and LightGBM, and aware models other than
+        support vectors; behind scikit-learn's imputers, scalers and encoders.
     X : array or data frame of shape (n_items, n_features)
         Rows on which to compare the graph with the classifier, before anything is written. They
         need no labels.
@@ -135,7 +133,7 @@ def export_onnx(
     Returns
     -------
     OnnxExport
-        Inputs, outputs, the threshold, and how closely the scores agree.
+        Inputs, outputs, and how closely the scores agree.
 
     Examples
     --------
@@ -199,19 +197,27 @@ def build_graph(
     _check_names(kinds)
     graph, scores = _scored(classifier, kinds, missing)
     noise = _noise(graph, classifier, X)
-    cuts = [_threshold(calibration, noise) for calibration in rule.calibrations]
-    _check_margins(cuts, rule, noise)
+    cuts = [_cuts(calibration.cuts, noise) for calibration in rule.calibrations]
+    margin = max(cut.margin for upper, lower, _ in cuts for cut in (upper, lower))
+    _check_margin(margin, rule, noise)
     keys = _add_decision(graph, scores, cuts)
     outputs = ["score", "flag"]
     if classifier.response_method_ == "predict_proba":
         graph.output("probability", "score", "double")
         outputs.append("probability")
-    content = graph.content(_description(classifier), _properties(cuts, rule, about or {}))
+    properties = {
+        "shortlist_version": __version__,
+        "thresholds": json.dumps([upper.above for upper, _, _ in cuts]),
+        "seed": str(rule.terms.seed),
+    }
+    content = graph.content(
+        "Flags rows whose score is strictly above a threshold. The capacity is "
+        f"{classifier.capacity_fraction_:.4g} of all rows, the guarantee {classifier.guarantee!r}.",
+        properties | (about or {}),
+    )
     ids = np.arange(n_rows(X)).astype(str) if rule.samples[0].keyed_by_ids else None
     check_never_more(OnnxGraph(content).compare(classifier, X, ids=ids))
-    threshold = float(np.mean([cut.upper.value for cut in cuts]))
-    margin = max(cut.margin for cut in cuts)
-    return content, OnnxExport(kinds, keys, outputs, threshold, margin, noise)
+    return content, OnnxExport(kinds, keys, outputs, margin, noise)
 
 
 def check_never_more(compared: OnnxComparison) -> None:
@@ -255,12 +261,9 @@ def _scored(classifier: Any, kinds: dict[str, str], missing: str | None) -> tupl
     except Unsupported as error:
         raise ModelFileError(
             f"{error} has no ONNX form in double precision, so this model cannot be exported. Fit "
-            "with --learner auto, or with any other learner but kde and knn."
+            "with --learner auto, or with another learner."
         ) from None
-    mean = graph.total(scores)
-    if len(scores) > 1:
-        mean = graph.add("Div", mean, graph.constant(float(len(scores))))
-    graph.output("score", mean, "double")
+    graph.output("score", graph.mean(scores), "double")
     return graph, scores
 
 
@@ -273,81 +276,64 @@ def _noise(graph: Graph, classifier: Any, X: Any) -> float:
 class _Cut(NamedTuple):
     """A cut: scores above `above` lie before it, and those above `tied` if their key is smaller."""
 
-    value: float
     above: float
     tied: float
     key: float
-
-    @property
-    def margin(self) -> float:
-        return self.above - self.value if math.isfinite(self.value) else 0.0
+    margin: float
 
 
-class _Threshold(NamedTuple):
-    """Scores before `upper` are flagged, and those before `lower` if their lot is below `share`."""
-
-    upper: _Cut
-    lower: _Cut
-    share: float
-
-    @property
-    def margin(self) -> float:
-        return max(self.upper.margin, self.lower.margin)
+#: Scores before the first cut are flagged, and those before the second if their lot is below this.
+_Cuts = tuple[_Cut, _Cut, float]
 
 
-def _threshold(calibration: Any, noise: float) -> _Threshold:
-    cuts = calibration.cuts
-    return _Threshold(_cut(cuts.upper, noise), _cut(cuts.lower, noise), cuts.share)
+def _cuts(cuts: Any, noise: float) -> _Cuts:
+    return _cut(cuts.upper, noise), _cut(cuts.lower, noise), cuts.share
 
 
 def _cut(cut: Any, noise: float) -> _Cut:
     value = float(cut.value)
     if not math.isfinite(value):
-        return _Cut(value, value, value, 0.0)
+        return _Cut(value, value, 0.0, 0.0)
     lower, upper = (float(end) for end in cell_of(value, np.dtype(np.float64)))
     margin = max(_SAFETY * noise, _LEAST * (upper - lower))
     above, tied = (float(np.nextafter(end + margin, np.inf)) for end in (value, lower))
-    return _Cut(value, above, tied, cut.key)
+    return _Cut(above, tied, cut.key, above - value)
 
 
-def _check_margins(cuts: list[_Threshold], rule: Any, noise: float) -> None:
+def _check_margin(margin: float, rule: Any, noise: float) -> None:
     finite = rule.calibration_scores[np.isfinite(rule.calibration_scores)]
-    largest = float(np.abs(finite).max(initial=0))
-    if max(cut.margin for cut in cuts) > _WIDEST * largest:
+    if margin > _WIDEST * float(np.abs(finite).max(initial=0)):
         raise ModelFileError(
             f"The scores of the exported graph differ by up to {noise:.1e} from the model's, too "
             "much to decide alike. Nothing was written. Fit with another learner."
         )
 
 
-def _add_decision(graph: Graph, scores: list[str], cuts: list[_Threshold]) -> list[str]:
+def _add_decision(graph: Graph, scores: list[str], cuts: list[_Cuts]) -> list[str]:
     """Add the flag, by one threshold for the mean or by one for each fold; return the keys."""
     keys = []
-    if any(cut.upper.key > 0 or cut.lower.key > 0 for cut in cuts):
+    if any(upper.key > 0 or lower.key > 0 for upper, lower, _ in cuts):
         keys.append(graph.input(_TIE_KEY, "double", default=1.0))
-    if any(cut.share > 0 for cut in cuts):
+    if any(share > 0 for _, _, share in cuts):
         keys.append(graph.input(_LOT, "double", default=1.0))
     compared = scores if len(cuts) > 1 else ["score"]
-    flags = [_flag(graph, *pair) for pair in zip(compared, cuts, strict=True)]
+    flags = [_flag(graph, score, *own) for score, own in zip(compared, cuts, strict=True)]
     if len(flags) > 1:
         keys.append(graph.input(_FOLD_KEY, "double", default=math.nan))
         scaled = graph.add("Mul", _FOLD_KEY, graph.constant(float(len(flags))))
         fold = graph.add("Floor", scaled)
         flags = [_if_picked(graph, flag, fold, place) for place, flag in enumerate(flags)]
-    flag = flags[0]
-    for other in flags[1:]:
-        flag = graph.add("And", flag, other)
+    flag = reduce(lambda one, other: graph.add("And", one, other), flags)
     graph.output("flag", flag, "bool")
     return keys
 
 
-def _flag(graph: Graph, score: str, cut: _Threshold) -> str:
-    flag = _before(graph, score, cut.upper)
-    if cut.share == 0:
+def _flag(graph: Graph, score: str, upper: _Cut, lower: _Cut, share: float) -> str:
+    flag = _before(graph, score, upper)
+    if share == 0:
         return flag
-    drawn = graph.add("Less", _LOT, graph.constant(cut.share))
-    by_lot = graph.add("And", _before(graph, score, cut.lower), drawn)
-    return graph.add("Or", flag, by_lot)
+    drawn = graph.add("Less", _LOT, graph.constant(share))
+    return graph.add("Or", flag, graph.add("And", _before(graph, score, lower), drawn))
 
 
 def _before(graph: Graph, score: str, cut: _Cut) -> str:
@@ -364,22 +350,6 @@ def _if_picked(graph: Graph, flag: str, fold: str, place: int) -> str:
     number = graph.constant(float(place))
     is_other = graph.add("Or", graph.add("Less", fold, number), graph.add("Greater", fold, number))
     return graph.add("Or", flag, is_other)
-
-
-def _description(classifier: Any) -> str:
-    return (
-        "Flags rows whose score is strictly above a threshold. The capacity is "
-        f"{classifier.capacity_fraction_:.4g} of all rows, the guarantee {classifier.guarantee!r}."
-    )
-
-
-def _properties(cuts: list[_Threshold], rule: Any, about: dict[str, str]) -> dict[str, str]:
-    return {
-        "shortlist_version": __version__,
-        "thresholds": json.dumps([cut.upper.above for cut in cuts]),
-        "seed": str(rule.terms.seed),
-        **about,
-    }
 
 
 # --- running a graph -----------------------------------------------------------------------------
