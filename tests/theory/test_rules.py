@@ -200,86 +200,9 @@ def test_the_prevalence_is_a_proper_share(prevalence):
         BayesRule(stats.norm(), stats.norm(1), prevalence=prevalence)
 
 
-def with_work(value, effort, budget, mu=2.0):
-    """Return a rule for Normal(mu, 1) against Normal(0, 1), and the true value and effort of x."""
-    capacity = Capacity.effort(budget, per=1)
-    rule = OptimalRule(
-        stats.norm(mu),
-        stats.norm(),
-        prevalence=0.05,
-        capacity=capacity,
-        value=value,
-        effort=effort,
-    )
-
-    def rare(x):
-        return 0.05 * stats.norm.pdf(x, mu)
-
-    return rule, rare, lambda x: rare(x) + 0.95 * stats.norm.pdf(x)
-
-
-@pytest.mark.parametrize(
-    ("value", "effort"),
-    [
-        (np.exp, lambda x: 10 + x**2),
-        (lambda x: 1 + np.abs(x), lambda x: np.exp(-x)),
-        (None, lambda x: 2 + np.sin(3 * x)),
-    ],
-)
-def test_the_rule_with_values_and_efforts_agrees_with_quadrature(value, effort):
-    """Effort and value agree with adaptive integration, and no other price spends the budget."""
-    rule, rare, density = with_work(value, effort, 0.3)
-    worth = value or np.ones_like
-    spent = sum(integrate.quad(lambda x: effort(x) * density(x), *_cut(r))[0] for r in rule.region)
-    found = sum(
-        integrate.quad(lambda x: worth(np.float64(x)) * rare(x), *_cut(r))[0] for r in rule.region
-    )
-    assert rule.effort_spent == pytest.approx(0.3, abs=1e-9)
-    assert spent == pytest.approx(0.3, abs=1e-7)
-    assert found == pytest.approx(rule.value_found, rel=1e-7)
-    x = np.linspace(-5, 8, 2001)
-    ratio = worth(x) * rare(x) / density(x) / effort(x)
-    assert np.array_equal(rule.predict(x), ratio > rule.price)
-
-
-def _cut(interval):
-    return max(interval[0], -12), min(interval[1], 14)
-
-
-def test_no_other_rule_finds_more_value_for_its_effort():
-    """Rules of many other orders, at the same effort, find at most as much."""
-
-    def effort(x):
-        return 1 + 1 / (1 + x**2)
-
-    rule, rare, density = with_work(np.exp, effort, 0.2)
-    x = np.linspace(-8, 10, 20_001)
-    step = x[1] - x[0]
-    for tilt in np.linspace(-1, 2, 31):
-        order = np.argsort(-(rare(x) / density(x) * np.exp(tilt * x)))
-        spent = np.cumsum(effort(x[order]) * density(x[order])) * step
-        taken = order[spent <= 0.2]
-        assert np.sum(np.exp(x[taken]) * rare(x[taken])) * step <= rule.value_found * (1 + 1e-3)
-
-
-def test_efforts_and_budgets_belong_together():
-    """A budget without efforts, or efforts without one, raises an error."""
-    with pytest.raises(ValueError, match="needs efforts"):
-        with_work(np.exp, None, 0.3)
-    with pytest.raises(ValueError, match="does not limit efforts"):
-        OptimalRule(
-            stats.norm(2),
-            stats.norm(),
-            prevalence=0.05,
-            capacity=Capacity.fraction(0.1),
-            effort=np.exp,
-        )
-
-
-def test_without_values_the_price_is_the_precision_at_the_border():
+def test_the_price_is_the_precision_at_the_border():
     """The last item flagged is rare with probability lambda."""
     rule = optimal(stats.norm(2), stats.norm())
     border = rule.region[0][0]
     rare, common = 0.01 * stats.norm.pdf(border, 2), 0.99 * stats.norm.pdf(border)
     assert rule.price == pytest.approx(rare / (rare + common))
-    assert rule.value_found == pytest.approx(0.01 * rule.sensitivity)

@@ -7,19 +7,16 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize_scalar
-from scipy.special import log_expit, logit
 
 from .._core.arrays import Floats
 
 Interval1D = tuple[float, float]
-Function = Callable[[Floats], Floats]
 
 _SMALLEST_TAIL = 1e-13  # probability beyond the outermost points of the grid
 _GRID_POINTS = 1501  # between the quantiles of 1 % and 99 %
 _MOST_CUTS = 40
 _ROUNDING = 1e-13
 _PARTS = np.linspace(0, 1, 65)
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 
 
 class LikelihoodRatio:
@@ -73,47 +70,6 @@ class LikelihoodRatio:
             if np.array_equal(before, (left, right)):
                 break
         return left + (right - left) / 2
-
-
-class ExpectedWorth(LikelihoodRatio):
-    """The log of value * P(rare | x) / effort, and the regions where it exceeds a level."""
-
-    def __init__(
-        self,
-        rare: Any,
-        common: Any,
-        *,
-        prevalence: float,
-        value: Function | None,
-        effort: Function | None,
-    ) -> None:
-        self.log_odds = float(logit(prevalence))
-        self.value, self.effort = value, effort
-        super().__init__(rare, common)
-        if np.isnan(self._log_at_knots).any():
-            raise ValueError("value must be at least 0 and effort greater than 0, at every x.")
-
-    def log(self, x: Any) -> Floats:
-        """Return the logarithm, and minus infinity where nothing can be gained."""
-        worth = log_expit(super().log(x) + self.log_odds)
-        with np.errstate(divide="ignore"):
-            if self.value is not None:
-                worth = worth + np.log(self.value(np.asarray(x)))
-            if self.effort is not None:
-                worth = worth - np.log(self.effort(np.asarray(x)))
-        return worth
-
-    def mean(self, function: Function, density: Function, region: list[Interval1D]) -> float:
-        """Integrate a function times a density over a region, piece by piece between the knots."""
-        total = 0.0
-        for low, high in region:
-            inner = self.knots[(self.knots > low) & (self.knots < high)]
-            ends = [end for end in (low, high) if np.isfinite(end)]
-            edges = np.unique(np.concatenate([inner, ends]))
-            half = np.diff(edges)[:, np.newaxis] / 2
-            x = edges[:-1, np.newaxis] + half * (1 + _NODES)
-            total += float(np.sum(half * _WEIGHTS * function(x) * density(x)))
-        return total
 
 
 def probability(distribution: Any, region: list[Interval1D]) -> float:

@@ -13,8 +13,7 @@ from scipy.special import expit, logit
 from .._core.arrays import Mask
 from .._core.validation import check_count, check_number
 from ..capacity import Capacity, check_capacity
-from ..exceptions import CapacityError
-from ._regions import ExpectedWorth, Function, Interval1D, LikelihoodRatio, probability
+from ._regions import Interval1D, LikelihoodRatio, probability
 
 _LARGEST = float(np.finfo(np.float64).max)
 _LOG_MAX = math.log(_LARGEST)
@@ -98,10 +97,6 @@ class OptimalRule(_LikelihoodRatioRule):
     which exactly the capacity is flagged. It always uses the whole capacity, even if the Bayes rule
     would flag less.
 
-    If items differ in value and effort, the rule that finds most value flags where
-    :math:`v(x) p(x) > \lambda e(x)`, with the probability :math:`p(x)` that an item at x is rare
-    and the price :math:`\lambda` of a unit of effort at which exactly the budget is spent.
-
     Parameters
     ----------
     rare, common : SciPy frozen continuous distribution
@@ -109,23 +104,16 @@ class OptimalRule(_LikelihoodRatioRule):
     prevalence : float
         Share of rare items :math:`\pi_0`.
     capacity : Capacity
-        How many items can be followed up; with `effort`, a ``Capacity.effort(budget, per=n)``.
-    value : function of x, default=None
-        What a rare item at x is worth; takes and returns arrays. `None` is 1 everywhere.
-    effort : function of x, default=None
-        How much work an item at x takes. `None` is 1 everywhere.
+        How many items can be followed up.
 
     Attributes
     ----------
     gamma : float
-        The level :math:`\gamma^*`. Not defined with values or efforts.
+        The level :math:`\gamma^*`.
     modified_prior : float
-        Prior :math:`\pi_0' = 1 / (1 + \gamma^*)` under which the Bayes rule is this rule. Not
-        defined with values or efforts.
+        Prior :math:`\pi_0' = 1 / (1 + \gamma^*)` under which the Bayes rule is this rule.
     price : float
-        What one more unit of capacity would find: :math:`\lambda`.
-    value_found, effort_spent : float
-        Value found and effort spent per item, flagged or not.
+        What one more unit of capacity would find: the precision at the border.
     region : list of (float, float)
         Intervals in which an item is flagged.
     flagged_fraction, sensitivity, specificity, accuracy : float
@@ -148,79 +136,17 @@ class OptimalRule(_LikelihoodRatioRule):
     ... )
     >>> round(rule.gamma, 6), round(rule.sensitivity, 6)
     (20.260435, 0.369306)
-
-    Large amounts are rare cases worth more, and take longer:
-
-    >>> import numpy as np
-    >>> rule = OptimalRule(
-    ...     stats.norm(2),
-    ...     stats.norm(),
-    ...     prevalence=0.01,
-    ...     capacity=Capacity.effort(480, per=1_000),
-    ...     value=np.exp,
-    ...     effort=lambda x: 10 + x**2,
-    ... )
-    >>> round(rule.effort_spent, 6), round(rule.price, 4)
-    (0.48, 0.0329)
     """
 
-    def __init__(
-        self,
-        rare: Any,
-        common: Any,
-        *,
-        prevalence: float,
-        capacity: Capacity,
-        value: Function | None = None,
-        effort: Function | None = None,
-    ) -> None:
+    def __init__(self, rare: Any, common: Any, *, prevalence: float, capacity: Capacity) -> None:
         super().__init__(rare, common, prevalence=prevalence, capacity=check_capacity(capacity))
-        self.value, self.effort = value, effort
-        if (capacity.kind == "effort") != (effort is not None):
-            raise CapacityError(
-                f"{capacity!r} {'needs' if effort is None else 'does not limit'} efforts. A budget "
-                "of work is Capacity.effort(480, per=1_000) with effort=..., a function of x."
-            )
-        if value is not None or effort is not None:
-            self._ratio = ExpectedWorth(
-                rare, common, prevalence=self.prevalence, value=value, effort=effort
-            )
-        limit = capacity.as_ratio(prevalence) if effort is None else capacity.effort_per_item()
-        self._limit = float(limit)
+        self._limit = float(capacity.as_ratio(prevalence))
         self._log_gamma = self._solve_log_gamma()
 
     @property
-    def gamma(self) -> float:
-        """Level of the likelihood ratio above which an item is flagged."""
-        if isinstance(self._ratio, ExpectedWorth):
-            raise AttributeError("With values or efforts, the level is that of `price`, not gamma.")
-        return super().gamma
-
-    @property
-    def modified_prior(self) -> float:
-        r"""Prior :math:`\pi_0'` under which the Bayes rule is this rule (Proposition 2)."""
-        if isinstance(self._ratio, ExpectedWorth):
-            raise AttributeError("With values or efforts, no prior makes the Bayes rule this rule.")
-        return super().modified_prior
-
-    @property
     def price(self) -> float:
-        """What one more unit of capacity finds: the level of v * p / e at the border."""
-        if isinstance(self._ratio, ExpectedWorth):
-            return math.exp(self._log_gamma) if self._log_gamma < _LOG_MAX else math.inf
+        """What one more unit of capacity finds: the precision at the border."""
         return float(expit(self._log_gamma + logit(self.prevalence)))
-
-    @cached_property
-    def value_found(self) -> float:
-        """Value found per item, flagged or not."""
-        if self.value is None or not isinstance(self._ratio, ExpectedWorth):
-            return self.prevalence * self.sensitivity
-        return self.prevalence * self._ratio.mean(self.value, self.rare.pdf, self.region)
-
-    @cached_property
-    def effort_spent(self) -> float:
-        """Effort spent per item, flagged or not."""
-        return self._spent_in(self.region)
 
     @property
     def adjusted_detection(self) -> float:
@@ -231,32 +157,25 @@ class OptimalRule(_LikelihoodRatioRule):
         """Bisect the logarithm of gamma until the capacity is used, from below."""
         if self._limit == 0:
             return math.inf
-        if self._spent_above(-math.inf) <= self._limit:
+        if self._flagged_above(-math.inf) <= self._limit:
             return -math.inf
-        if self._spent_above(_LARGEST) > self._limit:  # already where there are rare items only
+        if self._flagged_above(_LARGEST) > self._limit:  # already where there are rare items only
             return math.inf
         low, high = -1.0, 1.0
-        while self._spent_above(low) <= self._limit:
+        while self._flagged_above(low) <= self._limit:
             low *= 2
-        while self._spent_above(high) > self._limit:
+        while self._flagged_above(high) > self._limit:
             high *= 2
         while low < (middle := low + (high - low) / 2) < high:
-            if self._spent_above(middle) > self._limit:
+            if self._flagged_above(middle) > self._limit:
                 low = middle
             else:
                 high = middle
         return high
 
-    def _spent_above(self, log_level: float) -> float:
-        return self._spent_in(self._ratio.region_above(log_level))
-
-    def _spent_in(self, region: list[Interval1D]) -> float:
-        if self.effort is None or not isinstance(self._ratio, ExpectedWorth):
-            return self._mix(probability(self.rare, region), probability(self.common, region))
-        return self._mix(
-            self._ratio.mean(self.effort, self.rare.pdf, region),
-            self._ratio.mean(self.effort, self.common.pdf, region),
-        )
+    def _flagged_above(self, log_level: float) -> float:
+        region = self._ratio.region_above(log_level)
+        return self._mix(probability(self.rare, region), probability(self.common, region))
 
 
 class BayesRule(_LikelihoodRatioRule):
