@@ -1,30 +1,53 @@
-"""The best assignment by SciPy's HiGHS, as a mixed-integer program: what `assign` must equal."""
+"""Assignment problems written out, and the best value by SciPy's HiGHS, a mixed-integer program."""
+
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from shortlist.assignment.problem import check_problem
+
+class Problem(NamedTuple):
+    """Gains over column 0, the values of that column, and all limits as whole numbers."""
+
+    gains: Any
+    left_alone: Any
+    classes: Any
+    segments: Any
+    total: int
+    segment_of: Any
+    names: list
 
 
-def best_value(values, capacities, total=None, segments=None, segment_capacities=None):
+def written_out(values, capacities, total=None, segments=None, segment_capacities=None):
+    """Return a problem with a limit everywhere: None is as many as there are rows."""
+    values = np.asarray(values, dtype=float)
+    n = len(values)
+
+    def whole(limits):
+        return np.array([n if limit is None else min(limit, n) for limit in limits], dtype=int)
+
+    names, codes = np.unique(np.zeros(n) if segments is None else segments, return_inverse=True)
+    by_segment = {} if segment_capacities is None else segment_capacities
+    limits = whole(by_segment.get(name) for name in names.tolist())
+    gains = values[:, 1:] - values[:, :1]
+    total = int(whole([total])[0])
+    named = [] if segments is None else names.tolist()
+    return Problem(gains, values[:, 0], whole(capacities), limits, total, codes, named)
+
+
+def best_value(*args, **options):
     """Return the largest sum of values within the limits."""
-    problem = check_problem(
-        values,
-        capacities,
-        total=total,
-        segments=segments,
-        segment_capacities=segment_capacities,
-    )
+    problem = written_out(*args, **options)
     rows, classes = np.nonzero(np.isfinite(problem.gains) & (problem.gains > 0))
     alone = float(problem.left_alone.sum())
     if not rows.size:
         return alone
-    gains, limits = problem.gains[rows, classes], problem.limits
+    gains = problem.gains[rows, classes]
     families = [
         (rows, np.ones(len(problem.gains))),
-        (classes, limits.classes),
-        (np.zeros_like(rows), np.array([limits.total])),
-        (problem.segment_of[rows], limits.segments),
+        (classes, problem.classes),
+        (np.zeros_like(rows), np.array([problem.total])),
+        (problem.segment_of[rows], problem.segments),
     ]
     constraints = [
         LinearConstraint(np.arange(limit.size)[:, np.newaxis] == group, -np.inf, limit)

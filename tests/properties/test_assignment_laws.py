@@ -6,10 +6,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_array_equal
 
-from assignment_by_highs import best_value
+from assignment_by_highs import best_value, written_out
 from shortlist import assign
 from shortlist.assignment import solve_assignment
-from shortlist.assignment.problem import check_problem
 
 tied = st.sampled_from([-1.0, 0.0, 0.5, 1.0, 2.0])
 fine = st.floats(-10, 10)
@@ -33,22 +32,15 @@ def instances(draw):
     return problem
 
 
-def check(problem):
-    """Return the instance as the solvers see it."""
-    defaults = {"total": None, "segments": None, "segment_capacities": None}
-    return check_problem(**(defaults | problem))
-
-
 def counts_within(problem, columns):
     """Return whether all limits are kept."""
     flagged = columns > 0
-    limits = problem.limits
-    by_class = np.bincount(columns, minlength=limits.classes.size + 1)[1:]
-    by_segment = np.bincount(problem.segment_of[flagged], minlength=limits.segments.size)
+    by_class = np.bincount(columns, minlength=problem.classes.size + 1)[1:]
+    by_segment = np.bincount(problem.segment_of[flagged], minlength=problem.segments.size)
     return (
-        (by_class <= limits.classes).all()
-        and (by_segment <= limits.segments).all()
-        and flagged.sum() <= limits.total
+        (by_class <= problem.classes).all()
+        and (by_segment <= problem.segments).all()
+        and flagged.sum() <= problem.total
     )
 
 
@@ -56,7 +48,7 @@ def counts_within(problem, columns):
 @given(instances())
 def test_the_optimum_is_that_of_highs_and_its_prices_prove_it(instance):
     """The assignment keeps the limits; its value equals that of HiGHS and the dual bound."""
-    problem = check(instance)
+    problem = written_out(**instance)
     found = solve_assignment(**instance)
     assert counts_within(problem, found.columns)
     assert not np.isneginf(
@@ -71,26 +63,25 @@ def test_the_optimum_is_that_of_highs_and_its_prices_prove_it(instance):
 @given(instances())
 def test_prices_of_limits_that_do_not_bind_are_zero(instance):
     """Complementary slackness holds for classes, segments and the total; no price is negative."""
-    problem, found = check(instance), solve_assignment(**instance)
-    limits = problem.limits
-    by_class = np.bincount(found.columns, minlength=limits.classes.size + 1)[1:]
+    problem, found = written_out(**instance), solve_assignment(**instance)
+    by_class = np.bincount(found.columns, minlength=problem.classes.size + 1)[1:]
     assert (found.prices >= 0).all()
-    assert not found.prices[by_class < limits.classes].any()
+    assert not found.prices[by_class < problem.classes].any()
     assert found.total_price >= 0
-    assert found.total_price == 0 or (found.columns > 0).sum() == limits.total
-    used = np.bincount(problem.segment_of[found.columns > 0], minlength=limits.segments.size)
-    for place, name in enumerate(problem.segment_names):
+    assert found.total_price == 0 or (found.columns > 0).sum() == problem.total
+    used = np.bincount(problem.segment_of[found.columns > 0], minlength=problem.segments.size)
+    for place, name in enumerate(problem.names):
         assert found.segment_prices[name] >= 0
-        assert found.segment_prices[name] == 0 or used[place] == limits.segments[place]
+        assert found.segment_prices[name] == 0 or used[place] == problem.segments[place]
 
 
 @given(instances())
 def test_strictly_above_the_prices_there_is_no_choice(instance):
     """A row with a single best column after prices has that column in the optimum."""
-    problem, found = check(instance), solve_assignment(**instance)
+    problem, found = written_out(**instance), solve_assignment(**instance)
     net = problem.gains - found.prices - found.total_price
-    if problem.segment_names:
-        prices = np.array([found.segment_prices[name] for name in problem.segment_names])
+    if problem.names:
+        prices = np.array([found.segment_prices[name] for name in problem.names])
         net -= prices[problem.segment_of, np.newaxis]
     net = np.column_stack([np.zeros(len(net)), net])
     ranked = np.sort(net, axis=1)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import operator
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._core.arrays import Floats, Ints
+from .._core.arrays import Floats, Ints, Rows
 from .._core.ids import check_ids, keys_by_id
-from .._core.validation import check_seed
+from .._core.validation import check_seed, name_rows
+from ..capacity import Capacity
+from ..exceptions import CapacityError, CapacityTypeError
 from .integers import FixedPoint, PerLimit, solve_integers
-from .problem import Problem, check_problem
 
 
 @dataclass(frozen=True)
@@ -169,33 +171,131 @@ def solve_assignment(
     >>> found.prices.tolist()
     [3.0, 0.0]
     """
-    problem = check_problem(
-        values,
-        capacities,
-        total=total,
-        segments=segments,
-        segment_capacities=segment_capacities,
-    )
-    keys = keys_by_id(check_ids(ids, len(problem.gains)), seed=check_seed(random_state))
-    scale = FixedPoint.for_gains(problem.gains)
-    units = scale.to_integers(problem.gains)
-    columns, found = solve_integers(units, problem.limits, problem.segment_of, keys)
+    gains, left_alone = _check_values(values)
+    n, m = gains.shape
+    names, segment_of, by_segment = _check_segments(segments, segment_capacities, n)
+    by_class = _check_capacities(capacities, n, m)
+    limits = PerLimit(by_class, by_segment, _check_limit("total", total, n))
+    keys = keys_by_id(check_ids(ids, n), seed=check_seed(random_state))
+    scale = FixedPoint.for_gains(gains)
+    columns, found = solve_integers(scale.to_integers(gains), limits, segment_of, keys)
     prices = PerLimit(*(scale.to_floats(each) for each in found))
-    flagged = np.flatnonzero(columns)
+    flagged, alone = np.flatnonzero(columns), left_alone.sum()
     return Assignment(
         columns,
         prices.classes,
         float(prices.total),
-        dict(zip(problem.segment_names, prices.segments.tolist(), strict=False)),
-        float(problem.left_alone.sum() + problem.gains[flagged, columns[flagged] - 1].sum()),
-        _bound(problem, prices),
+        dict(zip(names, prices.segments.tolist(), strict=False)),
+        float(alone + gains[flagged, columns[flagged] - 1].sum()),
+        float(alone + _most_gained(gains, limits, segment_of, prices)),
     )
 
 
-def _bound(problem: Problem, prices: PerLimit) -> float:
+def _most_gained(gains: Floats, limits: PerLimit, segment_of: Rows, prices: PerLimit) -> float:
     """Return what no assignment exceeds: the price of all limits, and what rows keep beyond it."""
-    limits = problem.limits
     paid = limits.classes @ prices.classes + limits.segments @ prices.segments
-    surplus = problem.gains - prices.classes - prices.segments[problem.segment_of, np.newaxis]
+    surplus = gains - prices.classes - prices.segments[segment_of, np.newaxis]
     kept = np.maximum(surplus.max(axis=1, initial=-np.inf) - prices.total, 0)
-    return float(problem.left_alone.sum() + paid + limits.total * prices.total + kept.sum())
+    return float(paid + limits.total * prices.total + kept.sum())
+
+
+def _check_values(values: ArrayLike) -> tuple[Floats, Floats]:
+    """Return the gains over column 0, and the values of that column."""
+    table = np.asarray(values, dtype=np.float64)
+    if table.ndim != 2 or table.shape[1] < 1:
+        raise ValueError(
+            "values must be a table with a row for each item and a column for each option; column "
+            f"0 is 'leave it'. Got shape {table.shape}."
+        )
+    bad = ~(table < np.inf)  # NaN and plus infinity
+    bad[:, 0] |= np.isneginf(table[:, 0])
+    rows = np.flatnonzero(bad.any(axis=1))
+    if rows.size:
+        raise ValueError(
+            "values must be finite, or -inf to forbid a column other than 0; found other values "
+            f"at {name_rows(rows)}. NaN and +inf cannot be summed: replace them by numbers."
+        )
+    with np.errstate(over="ignore"):
+        gains = table[:, 1:] - table[:, :1]
+    if np.any(np.isinf(gains) != np.isinf(table[:, 1:])):
+        raise ValueError(
+            "values are too far apart for floating point: their differences exceed 1e308. Divide "
+            "them by a constant; this does not change the best assignment."
+        )
+    return gains, table[:, 0]
+
+
+def _check_capacities(capacities: Sequence[Any], n: int, m: int) -> Ints:
+    is_listed = isinstance(capacities, Iterable) and not isinstance(capacities, Mapping)
+    if not is_listed or len(capacities) != m:
+        raise CapacityTypeError(
+            f"capacities must be a sequence of {m} whole numbers, one for each of the {m} columns "
+            f"of values after the first, which is 'leave it' and has no limit; got {capacities!r}."
+        )
+    limits = [_check_limit(f"capacities[{j}]", limit, n) for j, limit in enumerate(capacities)]
+    return np.array(limits, dtype=np.int64)
+
+
+def check_no_work(limit: Any) -> None:
+    """Raise an error for a budget of work, which joint limits do not know."""
+    if isinstance(limit, Capacity) and limit.kind == "effort":
+        raise CapacityError(
+            f"{limit!r} is a budget of work, and joint limits count rows. If each row takes the "
+            f"same, say 30, pass {limit!r}.as_flags(30). Efforts that differ from row to row have "
+            "no exact assignment: use select or CapacityClassifier for one class at a time."
+        )
+
+
+def _check_limit(name: str, limit: Any, n: int) -> int:
+    """Return how many of `n` rows a limit allows."""
+    if isinstance(limit, Capacity):
+        check_no_work(limit)
+        if limit.kind != "count" or limit.per is not None:
+            raise CapacityError(f"A limit of an assignment is a number of rows; got {limit!r}.")
+        limit = int(limit.value)
+    try:
+        if isinstance(limit, (bool, np.bool_)):
+            raise TypeError
+        whole = n if limit is None else operator.index(limit)
+    except TypeError:
+        raise CapacityTypeError(
+            f"{name} must be a whole number such as 50, or None for no limit; got {limit!r}."
+        ) from None
+    if whole < 0:
+        raise CapacityError(f"{name} must not be negative; got {whole}.")
+    return min(whole, n)
+
+
+def _check_segments(
+    segments: ArrayLike | None, capacities: Mapping[Any, Any] | None, n: int
+) -> tuple[list[Any], Rows, Ints]:
+    """Return the names of the segments, the number of each row's segment, and their limits."""
+    if segments is None and capacities is None:
+        return [], np.zeros(n, dtype=np.intp), np.array([n])
+    if segments is None or capacities is None:
+        given, missing = ("segment_capacities", "segments")[:: 1 if segments is None else -1]
+        raise ValueError(f"{given} was given without {missing}; pass both, or neither.")
+    column = np.asarray(segments)
+    if column.shape != (n,) or not isinstance(capacities, Mapping):
+        raise ValueError(
+            f"segments must name one segment for each of the {n} rows, and segment_capacities must "
+            f"be a dict from segments to limits; got shape {column.shape} and {capacities!r}."
+        )
+    try:
+        labels, codes = np.unique(column, return_inverse=True)
+    except TypeError as error:
+        raise ValueError(
+            "segments must be of one type, all numbers or all texts, because they are sorted."
+        ) from error
+    limits = {
+        label: _check_limit(f"segment_capacities[{label!r}]", limit, n)
+        for label, limit in capacities.items()
+    }
+    names = labels.tolist()
+    unknown = [label for label in names if label not in limits]
+    if unknown:
+        raise CapacityError(
+            f"segments holds {', '.join(map(repr, unknown[:5]))}, for which there is no limit in "
+            "segment_capacities. Add these segments to it; None means no limit."
+        )
+    return names, codes, np.array([limits[name] for name in names], dtype=np.int64)

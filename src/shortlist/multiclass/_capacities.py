@@ -13,8 +13,8 @@ from .._core.arrays import Rows
 from .._core.intervals import clopper_pearson_lower
 from .._core.labels import EstimatedShare
 from .._core.validation import UNCHANGED, is_unchanged
+from ..assignment.assigned import check_no_work
 from ..assignment.integers import PerLimit
-from ..assignment.problem import check_no_work
 from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError, CapacityTypeError
 from ..thresholds.segments import SegmentCapacities, check_segment_capacities
