@@ -318,7 +318,7 @@ def test_every_operation_and_every_role(tmp_path, model_file):
 
 def test_a_revoked_key_stops_working(tmp_path, model_file, monkeypatch):
     """Within seconds, without a restart."""
-    monkeypatch.setattr("shortlist.service.keys._FRESH", 0.2)
+    monkeypatch.setattr("shortlist.service._service._FRESH", 0.2)
     database = tmp_path / "shortlist.db"
     with serving(database, model_file):
         pass

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import platform
 import tempfile
 import threading
 import time
@@ -15,7 +14,6 @@ from typing import Any
 import numpy as np
 import sklearn
 
-from .. import __version__
 from .._core.arrays import Floats
 from .._core.ranking import lift
 from .._core.work import weigh
@@ -24,6 +22,7 @@ from ..tables import TableModel, WorkColumns, load_model
 from ..tables.reasons import reasons_for
 from ..tables.row_parser import RowParser
 from ._lines import Item
+from .settings import build_name
 from .store import Entry, Store
 
 __all__ = [
@@ -171,17 +170,12 @@ class ModelCache:
 
 def scorer_name(model: TableModel) -> str:
     """Return what computes the scores of a model in this program."""
-    return f"{model.row_scorer.kind}, {_versions()}"
+    return f"{model.row_scorer.kind}, scikit-learn {sklearn.__version__}, {build_name()}"
 
 
 def is_own_scorer(name: str) -> bool:
     """Whether scores were computed by the versions of this program, in one way or another."""
-    return name.partition(", ")[2] == _versions()
-
-
-def _versions() -> str:
-    versions = f"scikit-learn {sklearn.__version__}, NumPy {np.__version__}"
-    return f"shortlist {__version__}, {versions}, {platform.machine()}"
+    return name.partition(", ")[2] == f"scikit-learn {sklearn.__version__}, {build_name()}"
 
 
 def expected_arrivals(model: TableModel, amount: float, *, of_work: bool) -> int:

@@ -24,6 +24,7 @@ from .store import PromiseError, QueueRow, Store, StoreError
 __all__ = ["Call", "Service"]
 
 Result = TypeVar("Result")
+_FRESH = 5.0  # seconds after which keys and queues are read again
 _LOOPBACK = {"127.0.0.1", "localhost", "[::1]", "::1"}
 
 
@@ -90,10 +91,9 @@ class Service:
 
     async def _keep_fresh(self) -> None:
         while True:
-            await asyncio.sleep(1.0)
+            await asyncio.sleep(_FRESH if self.deciders else 0.5)
             with contextlib.suppress(Problem):
-                if not self.deciders or self.ring.is_stale():
-                    await self.ask(self._open)
+                await self.ask(self._open)
 
     async def _keep_time(self) -> None:
         """Answer what has waited for too long; one timer for all is faster than one for each."""

@@ -131,29 +131,20 @@ def _check_type(headers: dict[bytes, bytes], needed: str) -> None:
 
 async def _read_body(receive: Any, most: int) -> bytes:
     """Return the body of a request, unless it is too large or too slow."""
-    message = await receive()
-    body: bytes = message.get("body", b"")
-    if message.get("more_body", False):  # nearly always it comes in one piece
-        body = await _read_on(receive, bytearray(body), most)
-    if len(body) > most:
+    message, until = await receive(), time.monotonic() + _SLOWEST_BODY
+    parts = [message.get("body", b"")]
+    size = len(parts[0])
+    while message.get("more_body", False) and size <= most:  # nearly always it is in one piece
+        try:
+            message = await asyncio.wait_for(receive(), until - time.monotonic())
+        except TimeoutError:
+            detail = f"A body must arrive within {_SLOWEST_BODY:g} seconds."
+            raise Problem(408, "too-slow", detail) from None
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+    if size > most:
         raise Problem(413, "too-large", f"A body may have {most:,} bytes.")
-    return body
-
-
-async def _read_on(receive: Any, body: bytearray, most: int) -> bytes:
-    try:
-        async with asyncio.timeout(_SLOWEST_BODY):
-            while len(body) <= most:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    raise Problem(408, "too-slow", "The connection was closed.")
-                body += message.get("body", b"")
-                if not message.get("more_body", False):
-                    break
-    except TimeoutError:
-        detail = f"A body must arrive within {_SLOWEST_BODY:g} seconds."
-        raise Problem(408, "too-slow", detail) from None
-    return bytes(body)
+    return b"".join(parts)
 
 
 # --- sending --------------------------------------------------------------------------------------

@@ -34,7 +34,6 @@ ROLES = {
     "manage": _ALWAYS | {"list", "log", "metrics", "capacity", "model"},
     "read": _ALWAYS | {"list", "log", "metrics"},
 }
-_FRESH = 5.0  # seconds
 
 
 class ApiKey(NamedTuple):
@@ -101,11 +100,6 @@ class KeyRing:
     def __init__(self, store: Store, *, required: bool) -> None:
         self._store, self.required = store, required
         self._keys: dict[str, ApiKey] = {}
-        self._read = -_FRESH
-
-    def is_stale(self) -> bool:
-        """Whether the keys should be read again."""
-        return self.required and time.monotonic() - self._read > _FRESH
 
     def refresh(self) -> None:
         """Read the keys."""
@@ -114,7 +108,6 @@ class KeyRing:
             id: ApiKey(id, role, None if queues is None else tuple(json.loads(queues)), hash)
             for id, role, queues, hash in rows
         }
-        self._read = time.monotonic()
 
     def check(self, given: str | None, action: str, queue: str | None) -> ApiKey | None:
         """Return the key of a request, or raise a problem; None where no key is needed."""
