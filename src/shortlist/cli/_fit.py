@@ -100,7 +100,9 @@ def fit(
     jobs
         Threads that grow trees, such as --jobs 4; -1 takes all cores.
     """
-    limit = options.capacity_from(capacity, per, fraction, multiple, budget)
+    limit = options.capacity_from(
+        capacity=capacity, per=per, fraction=fraction, multiple=multiple, budget=budget
+    )
     if limit is None:
         raise typer.BadParameter(
             "give the capacity: --capacity 600 --per 10000, --fraction 0.06, or --multiple 3"

@@ -96,36 +96,34 @@ Read = Annotated[list[str] | None, _taking("NAME=VALUE")]
 # --- what options mean together ---
 
 
-def capacity_from(
-    capacity: int | None,
-    per: int | None,
-    fraction: float | None,
-    multiple: float | None = None,
-    budget: float | None = None,
-) -> Capacity | None:
-    """Return the capacity that the options give, in one way; None if they give none."""
+#: Options that give a capacity together, and how they are typed.
+_WAYS = {
+    ("capacity", "per"): "--capacity 600 --per 10000",
+    ("budget", "per"): "--budget 480 --per 10000",
+    ("fraction",): "--fraction 0.06",
+    ("multiple",): "--multiple 3",
+    ("count", "period"): "--count 50 --period day",
+    ("budget", "period"): "--budget 480 --period day",
+}
+
+
+def capacity_from(**options: Any) -> Capacity | None:
+    """Return the capacity that options give, in one way; None if they give none."""
     from ..capacity import Capacity
 
-    ways = {"capacity": capacity, "fraction": fraction, "multiple": multiple, "budget": budget}
-    given = [f"--{name}" for name, value in {**ways, "per": per}.items() if value is not None]
+    given = {name: value for name, value in options.items() if value is not None}
     if not given:
         return None
-    if given not in (
-        ["--capacity", "--per"],
-        ["--budget", "--per"],
-        ["--fraction"],
-        ["--multiple"],
-    ):
+    ways = {way: typed for way, typed in _WAYS.items() if set(way) <= set(options)}
+    kind = next((way[0] for way in ways if set(way) == set(given)), None)
+    if kind is None:
         raise typer.BadParameter(
-            f"give the capacity in one way; got {', '.join(given)}. --capacity 600 --per 10000 "
-            "belong together, and for work --budget 480 --per 10000; or use --fraction 0.06, or "
-            "--multiple 3"
+            f"give the capacity in one way; got {', '.join(f'--{name}' for name in given)}. These "
+            f"belong together: {'; or '.join(ways.values())}"
         )
-    if capacity is not None:
-        return Capacity.count(capacity, per=per)
-    if budget is not None:
-        return Capacity.effort(budget, per=per)
-    return Capacity.fraction(fraction) if multiple is None else Capacity.multiple(multiple)
+    rate = {"per": given["per"]} if "per" in given else {}
+    kinds = {"capacity": "count", "budget": "effort"}
+    return getattr(Capacity, kinds.get(kind, kind))(given[kind], **rate)
 
 
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}

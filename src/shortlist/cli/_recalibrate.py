@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,7 +47,9 @@ def recalibrate(
         The column with labels, if there are any, such as --target fraud; --multiple then refers
         to their share.
     """
-    limit = options.capacity_from(capacity, per, fraction, multiple, budget)
+    limit = options.capacity_from(
+        capacity=capacity, per=per, fraction=fraction, multiple=multiple, budget=budget
+    )
     check_writable(out, keep=(model, data))  # before any work
     from ..tables import WorkColumns, recalibrate_table, save_model
 
@@ -76,18 +77,11 @@ def recalibrate(
 
 def _numbers(result: Recalibration) -> dict[str, Any]:
     classifier = result.model.classifier
+    promise = ("capacity_fraction_", "guarantee", "confidence", "n_batches")
     return {
-        "n_rows": result.n_rows,
-        "n_left_out": result.n_left_out,
-        "flagged_before": result.flagged_before,
-        "flagged_now": result.flagged_now,
-        "capacity_fraction": classifier.capacity_fraction_,
-        "guarantee": classifier.guarantee,
-        "confidence": classifier.confidence,
-        "n_batches": classifier.n_batches,
-        "thresholds": [each.value for each in classifier.calibrations_],
-        "notes": result.notes,
-        "findings": [asdict(finding) for finding in result.findings],
+        **{name.rstrip("_"): getattr(classifier, name) for name in promise},
+        "thresholds": classifier.thresholds_,
+        **{name: value for name, value in vars(result).items() if name != "model"},
     }
 
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .._core.files import check_distinct
-from ..capacity import Capacity
 from . import _options as options
 from . import _shell as shell
 
@@ -84,7 +83,9 @@ def stream(
         Continue from a state of another model or capacity.
     """
     check_distinct(state, keep=(model, Path("-")))
-    limit = _capacity(count, period, capacity, per, fraction, budget)
+    limit = options.capacity_from(
+        count=count, period=period, capacity=capacity, per=per, fraction=fraction, budget=budget
+    )
     from ..service.stream import StreamSettings
     from ..tables import WorkColumns
 
@@ -120,26 +121,6 @@ def stream(
     _print(summary)
     if budget is not None and left is not None:
         typer.echo(f"{left:,.6g} of {budget:,.6g} {kept.unit} are left in this period.", err=True)
-
-
-def _capacity(
-    count: int | None,
-    period: str | None,
-    capacity: int | None,
-    per: int | None,
-    fraction: float | None,
-    budget: float | None,
-) -> Capacity | None:
-    if count is None and period is None:
-        return options.capacity_from(capacity, per, fraction, budget=budget)
-    others = (capacity, per, fraction)
-    if (count is None) == (budget is None) or period is None or others != (None, None, None):
-        raise typer.BadParameter(
-            "--count and --period belong together, and the capacity is given in one way: --count "
-            "50 --period day, --budget 480 --period day, --capacity 600 --per 10000, or --fraction "
-            "0.06"
-        )
-    return Capacity.effort(budget) if count is None else Capacity.count(count)
 
 
 def _durable(
