@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +11,6 @@ from . import _options as options
 from . import _shell as shell
 
 if TYPE_CHECKING:
-    from ..feedback import MissedEstimate
     from ..tables import ReadOptions, TableModel
     from ..tables.fingerprints import SeenRows
     from ..tables.measure import Evaluation
@@ -210,34 +208,10 @@ def _print_capacities(result: Evaluation) -> None:
 
 def _print_missed(result: MissedResult) -> None:
     estimate = result.estimate
-    rows = [*estimate.by_period.items(), ("all", estimate)]
-    shell.print_texts(
-        _MISSED,
-        [_missed(str(period), each) for period, each in rows],
-        title=None if estimate.is_enough else "Not enough probes yet",
-    )
+    for period, each in estimate.by_period.items():
+        typer.echo(f"{period}: {each}")
     typer.echo(str(estimate))
     if estimate.challenger is not None:
         typer.echo(str(estimate.challenger))
     if result.has_fallen:
         typer.echo(result.verdict)
-
-
-_MISSED = ("Period", "Probes", "Hits", "Found", "Missed", "Interval", "Detection", "Its interval")
-
-
-def _missed(period: str, estimate: MissedEstimate) -> list[str]:
-    return [
-        period,
-        f"{estimate.n_probes:,}",
-        f"{estimate.n_hits:,}",
-        f"{estimate.found:,}",
-        _count(estimate.missed),
-        f"{_count(estimate.missed_low)} to {_count(estimate.missed_high)}",
-        shell.percent(estimate.detection),
-        f"{shell.percent(estimate.detection_low)} to {shell.percent(estimate.detection_high)}",
-    ]
-
-
-def _count(number: float) -> str:
-    return f"{number:,.0f}" if math.isfinite(number) else "\u2013"

@@ -111,10 +111,11 @@ class MissedEstimate:
             return "There are no probes: what is missed is unknown."
         level = f"{self.confidence:.0%}"
         first = (
-            f"{self.n_hits} of {self.n_probes} probes were rare. Detection: "
-            f"{self.detection:.0%}, between {self.detection_low:.0%} and "
-            f"{self.detection_high:.0%} ({level}). Missed: {self.missed:,.0f} rare cases, between "
-            f"{self.missed_low:,.0f} and {self.missed_high:,.0f}."
+            f"{self.found:,} rare cases were found by score, and {self.n_hits:,} of "
+            f"{self.n_probes:,} probes were rare. Detection: {self.detection:.0%}, between "
+            f"{self.detection_low:.0%} and {self.detection_high:.0%} ({level}). Missed: "
+            f"{self.missed:,.0f} rare cases, between {self.missed_low:,.0f} and "
+            f"{self.missed_high:,.0f}."
         )
         return first if self.is_enough else f"Not enough yet. {first} {self._remedy}"
 
