@@ -6,8 +6,8 @@ import os
 import numpy as np
 import pytest
 
-from shortlist.datasets import _credit, load_credit_default
-from shortlist.datasets._credit import CREDIT_FEATURES
+from shortlist import datasets
+from shortlist.datasets import CREDIT_FEATURES, load_credit_default
 
 
 @pytest.fixture
@@ -22,8 +22,8 @@ def credit():
 def small(monkeypatch):
     """Make the loader expect a table of three clients."""
     table = np.arange(72).reshape(3, 24)
-    monkeypatch.setattr(_credit, "_SHAPE", table.shape)
-    monkeypatch.setattr(_credit, "_CHECKSUM", _credit._checksum(table))
+    monkeypatch.setattr(datasets, "_SHAPE", table.shape)
+    monkeypatch.setattr(datasets, "_CHECKSUM", datasets._checksum(table))
     return table
 
 
@@ -49,7 +49,7 @@ def test_the_published_table(credit):
 @pytest.mark.parametrize("compress", [False, True])
 def test_a_file_or_its_folder_can_be_named(small, tmp_path, monkeypatch, compress):
     """By argument, or by the environment variable; compressed or not."""
-    file = write(small, tmp_path / _credit.FILE_NAME, compress=compress)
+    file = write(small, tmp_path / datasets.FILE_NAME, compress=compress)
     monkeypatch.setenv("SHORTLIST_DATA", str(tmp_path))
     for X, y in (load_credit_default(file, rows=2), load_credit_default(rows=2)):
         np.testing.assert_array_equal(X, small[1:, :-1])
@@ -105,4 +105,4 @@ def test_without_a_network_the_message_says_what_to_do(monkeypatch):
 def test_only_named_places_are_read(monkeypatch):
     """Without an argument and the variable, no folder near the package is searched."""
     monkeypatch.delenv("SHORTLIST_DATA", raising=False)
-    assert _credit._find(None) is None
+    assert datasets._find(None) is None

@@ -1,4 +1,4 @@
-"""Plots of detection against capacity."""
+"""Draws tables that others computed; never computes a statistic itself."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from typing import Any, Self
 
 from numpy.typing import ArrayLike
 
-from .._core.extras import load_extra
-from .._core.labels import find_rare
-from .._core.scoring import rare_label_of, rare_scores
-from .._core.validation import check_option
-from ..capacity import Capacity, check_capacity
-from ..metrics import CapacityCurve, capacity_curve
+from ._core.extras import load_extra
+from ._core.labels import find_rare
+from ._core.scoring import rare_label_of, rare_scores
+from ._core.validation import check_option
+from .capacity import Capacity, check_capacity
+from .metrics import CapacityCurve, capacity_curve
+
+__all__ = ["CapacityCurveDisplay"]
 
 _X_AXES = {
     "fraction": "Share of items flagged",
