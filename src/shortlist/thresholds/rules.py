@@ -8,7 +8,7 @@ never changes: each change returns another rule.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -34,7 +34,7 @@ from .lists import Candidates, Selection, refuse_probes_of_work
 from .samples import CalibrationSample, RowFacts
 from .segments import SegmentCapacities, check_segment_capacities
 from .terms import Terms
-from .threshold import CalibratedThreshold
+from .threshold import CalibratedThreshold, check_given
 from .words import promise_in_words
 
 __all__ = ["Decisions", "Rule"]
@@ -42,6 +42,7 @@ __all__ = ["Decisions", "Rule"]
 # Without a capacity for all items, as many may be flagged as the segments allow.
 _EVERYTHING = Capacity.fraction(1)
 _NO_PROBES = Fraction(0)
+_ALL: Any = slice(None)  # rows
 
 
 @dataclass(frozen=True)
@@ -99,10 +100,10 @@ class Rule:
     >>> from shortlist.thresholds.samples import CalibrationSample
     >>> from shortlist.thresholds.terms import Terms
     >>> rule = Rule([CalibrationSample(np.arange(100.0))], Capacity.fraction(0.1), Terms())
-    >>> rule.describe()["thresholds"]
-    [90.0]
-    >>> rule.with_capacity(Capacity.fraction(0.2)).describe()["thresholds"]
-    [80.0]
+    >>> rule.calibrations[0].value
+    90.0
+    >>> rule.with_capacity(Capacity.fraction(0.2)).calibrations[0].value
+    80.0
     """
 
     def __init__(
@@ -141,31 +142,31 @@ class Rule:
         if facts.values is not None or facts.efforts is not None:
             rare = facts.weigh(rare)
         rare = as_calibrated(rare, self.precision)
-        if fold_of is None:
-            flagged, thresholds = self._judge(0, rare, keys, facts.segments)
-            return Decisions(flagged, rare, thresholds, scores.by_class, keys)
-        flagged, thresholds = np.empty(rare.size, dtype=bool), np.empty(rare.size)
-        for fold in np.unique(fold_of).tolist():
-            own = np.flatnonzero(fold_of == fold)
-            flagged[own], thresholds[own] = self._judge(
-                fold,
-                rare[own],
-                None if keys is None else keys_within(keys, own),
-                None if facts.segments is None else facts.segments[own],
-            )
+        flagged, thresholds = np.ones(rare.size, dtype=bool), np.full(rare.size, -np.inf)
+        for rows, threshold in self._limits_on(fold_of, facts.segments):
+            own_keys = keys if keys is None or rows is _ALL else keys_within(keys, rows)
+            also, least = _compare(threshold, rare[rows], own_keys)
+            flagged[rows] &= also
+            thresholds[rows] = np.maximum(thresholds[rows], least)
         return Decisions(flagged, rare, thresholds, scores.by_class, keys)
 
-    def _judge(
-        self, fold: int, scores: Floats, keys: TieKeys | None, segments: Rows | None
-    ) -> tuple[Mask, Floats]:
-        """Compare scores with the threshold of a fold, and then within each segment."""
-        flagged, thresholds = _compare(self.calibrations[fold], scores, keys)
-        for own, calibration in self._by_segment(segments, fold):
-            within = None if keys is None else keys_within(keys, own)
-            also, least = _compare(calibration, scores[own], within)
-            flagged[own] &= also
-            thresholds[own] = np.maximum(thresholds[own], least)
-        return flagged, thresholds
+    def _limits_on(
+        self, fold_of: Rows | None, segments: Rows | None
+    ) -> Iterator[tuple[Any, CalibratedThreshold]]:
+        """Yield the thresholds that must be exceeded, each with its rows: of folds and segments."""
+        for fold in [0] if fold_of is None else np.unique(fold_of).tolist():
+            own = _ALL if fold_of is None else np.flatnonzero(fold_of == fold)
+            yield own, self.calibrations[fold]
+            for rows, found in self._by_segment(segments):
+                yield (rows if fold_of is None else np.intersect1d(rows, own)), found[fold]
+
+    def _by_segment(
+        self, segments: Rows | None
+    ) -> Iterator[tuple[Rows, list[CalibratedThreshold]]]:
+        """Yield the rows of each segment that has a capacity, with its thresholds, one a fold."""
+        for code, (name, _) in enumerate(self._named):
+            if name in self._by_name:
+                yield np.flatnonzero(segments == code), self._by_name[name]
 
     def _keys_as_calibrated(self, facts: RowFacts) -> TieKeys | None:
         """Return tie keys, made from what they were made from in calibration; None without."""
@@ -178,18 +179,7 @@ class Rule:
     def check_work(self, facts: RowFacts) -> None:
         """Raise an error if rows come with other values and efforts than in calibration."""
         sample = self.samples[0]
-        for name, given, needed in (
-            ("values", facts.values, sample.has_values),
-            ("efforts", facts.efforts, sample.efforts is not None),
-        ):
-            if (given is not None) != needed:
-                raise ValueError(
-                    f"The classifier was calibrated {'with' if needed else 'without'} {name}, and "
-                    f"these items come {'without' if needed else 'with'} them. Pass {name}=... to "
-                    "fit and here, or nowhere."
-                )
-        if facts.efforts is not None and self.terms.max_effort is not None:
-            check_max_effort(self.terms.max_effort, facts.efforts)
+        check_given(facts.values, facts.efforts, sample.has_values, sample.efforts is not None)
 
     # --- lists ----------------------------------------------------------------------------------
 
@@ -278,31 +268,12 @@ class Rule:
 
         With a single sample, one threshold is for the mean score of all models.
         """
-        if segments is None and self.segments is not None:
-            raise CapacityError("This rule has segments. To drop them, fit again.")
-        if segments is not None and self.segments is None:
-            raise CapacityError("This rule has no segments. To introduce them, fit again.")
+        if (segments is None) != (self.segments is None):
+            has = "has no" if self.segments is None else "has"
+            raise CapacityError(f"This rule {has} segments. To change that, fit again.")
         return Rule(samples, capacity, terms, segments)
 
     # --- what it has learned --------------------------------------------------------------------
-
-    def describe(self) -> dict[str, Any]:
-        """Return the capacity, the promise and the thresholds as plain values."""
-        terms, prevalence = self.terms, self.terms.reference.value
-        return {
-            "capacity": None if self.capacity is None else self.capacity.to_json(),
-            "guarantee": terms.guarantee,
-            "confidence": terms.confidence,
-            "n_batches": terms.n_batches,
-            "reference_prevalence": None if prevalence is None else float(prevalence),
-            "n_calibration": [calibration.n_calibration for calibration in self.calibrations],
-            "thresholds": [calibration.value for calibration in self.calibrations],
-            "segment_thresholds": self.segment_thresholds,
-        }
-
-    def __repr__(self) -> str:
-        given = ", ".join(f"{name}={value!r}" for name, value in self.describe().items() if value)
-        return f"Rule({given})"
 
     @property
     def promise(self) -> str:
@@ -372,16 +343,6 @@ class Rule:
     def _named(self) -> list[tuple[Any, Capacity | None]]:
         return [] if self.segments is None else self.segments.items
 
-    def _by_segment(
-        self, segments: Rows | None, fold: int
-    ) -> list[tuple[Rows, CalibratedThreshold]]:
-        """Return the items of each segment that has a threshold, with that threshold."""
-        return [
-            (np.flatnonzero(segments == code), self._by_name[name][fold])
-            for code, (name, _) in enumerate(self._named)
-            if name in self._by_name
-        ]
-
     def _shared_confidence(self) -> float:
         """Return the confidence for each limit under which all hold at once (Bonferroni)."""
         if self.segments is None:
@@ -409,9 +370,9 @@ class Rule:
     def _let_through(self, sample: CalibrationSample) -> Floats:
         """Return the scores, with those that their segment does not flag below all others."""
         scores, tie_keys = sample.scores.copy(), sample.keys_of
-        for own, calibration in self._by_segment(sample.segments, 0):
-            keys = None if tie_keys is None else keys_within(tie_keys, own)
-            scores[own[~calibration.flag_with_keys(scores[own], keys)]] = -np.inf
+        for own, (found,) in self._by_segment(sample.segments):
+            keys = tie_keys and keys_within(tie_keys, own)
+            scores[own[~found.flag_with_keys(scores[own], keys)]] = -np.inf
         return scores
 
     def _segment_thresholds(
@@ -420,9 +381,6 @@ class Rule:
         within, terms = [sample.within(code) for sample in self.samples], self.terms
         if any(sample.scores.size for sample in within):
             return terms.thresholds(within, limit, confidence)
-        if terms.guarantee == "plug-in":  # promises nothing, so all items can stand in
-            everyone = [replace(sample, is_rare=None) for sample in self.samples]
-            return terms.thresholds(everyone, limit, confidence)
         warn_user(
             f"No calibration item belongs to {'other segments' if name is None else repr(name)}, "
             f"and guarantee={terms.guarantee!r} cannot hold without any. Nothing is flagged there; "

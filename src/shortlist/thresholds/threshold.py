@@ -14,7 +14,7 @@ from .._core.ranking import Cuts, TieKeys
 from .._core.validation import check_scores
 from .._core.work import check_efforts, check_max_effort, check_values, reaches, weigh
 
-__all__ = ["CalibratedThreshold"]
+__all__ = ["CalibratedThreshold", "check_given"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,16 +142,7 @@ class CalibratedThreshold:
 
     def weigh(self, scores: Floats, values: Doubles | None, efforts: Doubles | None) -> Floats:
         """Return what is compared with the threshold: the scores, or what they are worth."""
-        for name, given, needed in (
-            ("values", values, self.has_values),
-            ("efforts", efforts, self.has_efforts),
-        ):
-            if (given is not None) != needed:
-                raise ValueError(
-                    f"This threshold was calibrated {'with' if needed else 'without'} {name}, and "
-                    f"these items come {'without' if needed else 'with'} them. Pass {name}=... "
-                    "both in calibration and here, or nowhere."
-                )
+        check_given(values, efforts, self.has_values, self.has_efforts)
         if efforts is not None and self.max_effort is not None:
             check_max_effort(self.max_effort, efforts)
         return weigh(scores, values, efforts)
@@ -165,3 +156,19 @@ class CalibratedThreshold:
     def cuts(self) -> Cuts:
         """Both ends of the place of the threshold, and the share that is flagged in between."""
         return Cuts.of(self)
+
+
+def check_given(
+    values: Doubles | None, efforts: Doubles | None, has_values: bool, has_efforts: bool
+) -> None:
+    """Raise an error if items come with other values and efforts than in calibration."""
+    for name, given, needed in (
+        ("values", values, has_values),
+        ("efforts", efforts, has_efforts),
+    ):
+        if (given is not None) != needed:
+            raise ValueError(
+                f"The threshold was calibrated {'with' if needed else 'without'} {name}, and these "
+                f"items come {'without' if needed else 'with'} them. Pass {name}=... both in "
+                "calibration (fit) and here, or nowhere."
+            )
