@@ -70,10 +70,11 @@ def solve_integers(
     if tie_keys is not None:
         usable = usable[np.argsort(tie_keys(usable), kind="stable")]
     names, segment = np.unique(segment_of[usable], return_inverse=True)
-    own = limits._replace(segments=limits.segments[names])
-    columns[usable], found = _solve_part(gains[usable], own, segment.astype(np.int64))
-    prices.segments[names] = found.segments
-    return columns, found._replace(segments=prices.segments)
+    own, segment = limits._replace(segments=limits.segments[names]), segment.astype(np.int64)
+    first = _first_steps(gains[usable], own, segment)
+    columns[usable], found = best_flow(gains[usable], segment, first, *own)
+    prices.segments[names] = found[1]
+    return columns, PerLimit(found[0], prices.segments, found[2])
 
 
 def _usable(gains: Ints, limits: PerLimit, segment_of: Rows) -> Rows:
@@ -99,15 +100,6 @@ def _rows_by_segment(segment_of: Rows, n_segments: int) -> list[Rows]:
         return [np.arange(segment_of.size)]
     ends = np.cumsum(np.bincount(segment_of, minlength=n_segments))
     return np.split(np.argsort(segment_of, kind="stable"), ends[:-1])
-
-
-def _solve_part(gains: Ints, limits: PerLimit, segment_of: Ints) -> tuple[Ints, PerLimit]:
-    """Solve for the rows that matter, in segments that all occur."""
-    order = np.stack([np.lexsort((-gain, segment_of)) for gain in gains.T])
-    start = np.concatenate([[0], np.cumsum(np.bincount(segment_of))])
-    first = _first_steps(gains, limits, segment_of)
-    columns, prices = best_flow(gains, segment_of, order, start, first, *limits)
-    return columns, PerLimit(*prices)
 
 
 def _first_steps(gains: Ints, limits: PerLimit, segment_of: Ints) -> Ints:
