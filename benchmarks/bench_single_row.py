@@ -20,7 +20,7 @@ from _measure import cpu_seconds, table
 from bench_cli import _frame
 from shortlist import Capacity
 from shortlist.service._lines import LineReader
-from shortlist.service._models import score_items
+from shortlist.service._models import LoadedModel
 from shortlist.service.durable import DurableController
 from shortlist.service.stream import StreamSettings, make_controller, run_stream
 from shortlist.tables import TableModel, fit_table, save_model
@@ -119,16 +119,17 @@ def _syncs_per_second(folder: Path, n: int = 50) -> float:
 
 
 def _score_row(model: TableModel, lines: list[bytes], folder: Path) -> list[str]:
-    reader = LineReader(model.schema, id_field=None, time_field="at")
+    loaded = LoadedModel(0, model)
+    reader = LineReader(loaded, id_field=None, time_field="at")
     items = [reader.read(k, line) for k, line in enumerate(lines)]
     rows = [item.values for item in items]
-    parser, classifier = reader.parser, model.classifier
     whole = cpu_seconds(
-        lambda: [score_items(model, parser, [reader.read(k, line)]) for k, line in enumerate(lines)]
+        lambda: [loaded.score([reader.read(k, line)]) for k, line in enumerate(lines)]
     )
     score = cpu_seconds(lambda: [model.row_scorer.score_row(row) for row in rows])
     slow = cpu_seconds(
-        lambda: [classifier.score_samples(parser.frame([row])) for row in rows[:20]], repeats=3
+        lambda: [model.classifier.score_samples(loaded.frame([item])) for item in items[:20]],
+        repeats=3,
     )
     save_model(model, folder / "model")
     return [

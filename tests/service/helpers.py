@@ -17,7 +17,7 @@ import uvicorn
 
 from shortlist.service._decider import Decider
 from shortlist.service._group import make_queue
-from shortlist.service._lines import Item
+from shortlist.service._models import Item
 from shortlist.service._service import Service
 from shortlist.service._waiting import Case, Change, Ticket
 from shortlist.service.app import make_app
@@ -108,12 +108,15 @@ class PlainModel:
     def read(self, fields):
         """Return the columns of a case, or what is wrong with it."""
         if not isinstance(fields.get("score"), (int, float)):
-            return Item(0, error="The column 'score' is missing.")
-        return Item(0, values=(fields["score"],), effort=fields.get("effort"))
+            return Item(error="The column 'score' is missing.")
+        return Item((fields["score"],), effort=fields.get("effort"))
 
-    def score(self, items):
-        """Return the scores; another version of the model doubles them."""
-        return np.array([float(item.values[0]) * self.id for item in items])
+    def scored(self, items):
+        """Return items with scores; another version of the model doubles them."""
+        return [
+            item if item.error else item._replace(score=float(item.values[0]) * self.id)
+            for item in items
+        ]
 
 
 class PlainModels:

@@ -260,7 +260,7 @@ def test_bad_input_changes_nothing(tmp_path, scores, options):
 def test_a_period_needs_moments(tmp_path):
     """A missing moment raises an error; with a moment the item is decided."""
     with durable(tmp_path / "state", daily) as controller:
-        with pytest.raises(ValueError, match="at is required"):
+        with pytest.raises(ValueError, match="needs at"):
             controller.decide([high()])
         assert flags(controller.decide([high()], at=[3.0])) == [True]
 
@@ -295,8 +295,8 @@ def test_decisions_that_cannot_be_repeated_are_refused(tmp_path, monkeypatch):
         copy = copy_as_if_killed(tmp_path / "state", tmp_path / "copy")
     decide = Replica.decide
 
-    def turned(self, items):
-        return decide(self, items._replace(scores=[-score for score in items.scores]))
+    def turned(self, arrivals):
+        return decide(self, [each._replace(score=-each.score) for each in arrivals])
 
     with monkeypatch.context() as patch:
         patch.setattr(Replica, "decide", turned)
@@ -463,7 +463,7 @@ def test_efforts_belong_to_budgets_of_work(tmp_path):
     """Missing efforts change nothing."""
     with (
         durable(tmp_path / "state", work) as controller,
-        pytest.raises(ValueError, match="needs efforts"),
+        pytest.raises(ValueError, match="efforts for work"),
     ):
         controller.decide([0.9])
 

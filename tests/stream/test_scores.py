@@ -10,7 +10,7 @@ from shortlist import Capacity
 from shortlist._core.ranking import lift
 from shortlist.exceptions import StateFileError
 from shortlist.service._lines import LineReader
-from shortlist.service._models import score_items
+from shortlist.service._models import LoadedModel
 from shortlist.service.durable import DurableController
 from shortlist.service.stream import (
     StreamSettings,
@@ -43,23 +43,24 @@ def lines(new_cases):
 
 def read(model, lines):
     """Parse lines."""
-    reader = LineReader(model.schema, id_field=None, time_field="at")
-    return reader, [reader.read(number, line) for number, line in enumerate(lines)]
+    loaded = LoadedModel(0, model)
+    reader = LineReader(loaded, id_field=None, time_field="at")
+    return loaded, [reader.read(number, line) for number, line in enumerate(lines)]
 
 
 def test_lines_are_scored_as_by_the_model(forest, table_fit, lines):
     """Trees give the same bits, alone and together; a linear model is never above."""
     for model, kind in ((forest, "exact"), (table_fit.model, "bounded")):
-        reader, items = read(model, lines)
-        ours = score_items(model, reader.parser, items)
-        frame = reader.parser.frame([item.values for item in items])
+        loaded, items = read(model, lines)
+        ours = loaded.score(items)
+        frame = loaded.frame(items)
         theirs = lift(model.classifier.score_samples(frame))
         assert model.row_scorer.kind == kind, model.row_scorer.note
         assert (ours <= theirs).all()
         np.testing.assert_allclose(ours, theirs, rtol=1e-9)
         if kind == "exact":
             np.testing.assert_array_equal(ours, theirs)
-            alone = np.concatenate([score_items(model, reader.parser, [item]) for item in items])
+            alone = np.concatenate([loaded.score([item]) for item in items])
             np.testing.assert_array_equal(alone, ours)
         assert scorer_identity(model) == ({} if kind == "exact" else {"scorer": "bounded"})
 

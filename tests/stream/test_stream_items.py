@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from shortlist.service._lines import LineReader
+from shortlist.service._models import LoadedModel
 from shortlist.tables.read import open_table
 
 GOOD = {"case": "c1", "amount": 12.5, "country": "ar", "opened": "2024-05-31", "vip": True}
@@ -16,7 +17,7 @@ GOOD = {"case": "c1", "amount": 12.5, "country": "ar", "opened": "2024-05-31", "
 @pytest.fixture
 def reader(table_fit):
     """Return a reader for the model of the table."""
-    return LineReader(table_fit.model.schema, id_field=None, time_field="at")
+    return LineReader(LoadedModel(0, table_fit.model), id_field=None, time_field="at")
 
 
 def read(reader, **changed):
@@ -32,7 +33,7 @@ def test_rows_are_those_of_the_table(reader, table_fit, new_cases):
     assert [item.error for item in items if item.error] == []
     with open_table(new_cases) as source:
         rows = table_fit.model.schema.read(source)
-    pd.testing.assert_frame_equal(reader.parser.frame([item.values for item in items]), rows.X)
+    pd.testing.assert_frame_equal(reader._model.frame(items), rows.X)
     assert_array_equal([item.id for item in items], rows.ids)
 
 
@@ -86,7 +87,7 @@ def test_what_may_be_missing(reader):
     """Null is a missing value, as is NA in a number; the id and the moment are optional."""
     item = read(reader, amount=None, country=None, opened=None, vip=None, case=None)
     assert (item.error, item.id, item.at) == (None, None, None)
-    row = reader.parser.frame([item.values]).iloc[0]
+    row = reader._model.frame([item]).iloc[0]
     assert np.isnan(row["amount"])
     assert row["country"] == "(missing)"
     assert np.isnan(read(reader, amount="NA").values[0])
@@ -100,6 +101,6 @@ def test_ids_and_moments(reader, table_fit):
     assert read(reader, case=17).shown == 17
     assert read(reader, at=90).at == read(reader, at="1970-01-01T00:01:30Z").at == 90
     assert read(reader, at="1970-01-01T01:00:00+01:00").at == 0
-    other = LineReader(table_fit.model.schema, id_field="key", time_field="when")
+    other = LineReader(LoadedModel(0, table_fit.model), id_field="key", time_field="when")
     item = read(other, key="k", when=5)
     assert (item.id, item.at) == ("k", 5)

@@ -16,7 +16,7 @@ from typing import Any
 
 from ._group import GroupMaker, join_queue
 from ._models import ModelCache
-from ._replica import Items, ReplayError, Replica
+from ._replica import ReplayError, Replica
 from ._requests import Problem
 from ._waiting import Case, Change, Scorer, Ticket, Waiting, answer_of
 from .settings import ClockError, ServiceConfig
@@ -64,7 +64,6 @@ class Decider:
         self._finished: list[Ticket] = []
         self._wake = threading.Event()
         self._usual = 0.0  # cases in a group
-        self._settled = 0  # the last entry of the log that is surely on the disk
         self._connected = self._closing = False
         #: The controller as this process knows it; others only read it.
         self.replica: Replica | None = None
@@ -200,10 +199,6 @@ class Decider:
             case.case_id for case in batch if self._ask_about_all or case.case_id in replica.recent
         ]
         known = self._store.find_cases(self.queue, asked) if asked else []
-        if not self._store.settles_at_once:
-            # Some were decided in a group that may not be on the disk yet.
-            early = {entry.case_id for entry in known if entry.seq > self._settled}
-            self._put_back(batch, [case for case in batch if case.case_id in early])
         entries = {str(entry.case_id): entry for entry in known}
         fresh = {case.case_id: case for case in reversed(batch) if case.case_id not in entries}
         new = [case for case in batch if fresh.get(case.case_id) is case]
@@ -212,9 +207,7 @@ class Decider:
             decided = self._write(replica, row, total, new, changes, batch)
         else:
             self._store.rollback()
-            if self._cases and not self._store.settles_at_once:
-                self._store.settle()
-                self._settled = row.last_seq
+            self._store.settle()  # what is known may not be on the disk yet
         self._ask_about_all = False
         for case, entry in decided:
             entries[case.case_id] = entry
@@ -240,10 +233,10 @@ class Decider:
             self._put_back(batch, list(batch))
             new = []
         if new:
-            maker.add_cases(new, _items(new, at))
+            maker.add_cases([each.arrival(at) for each in new])
         group = maker.group()
         self._store.commit(group)
-        self.replica, fork.seq, self._settled = fork, group.row.last_seq, group.row.last_seq
+        self.replica, fork.seq = fork, group.row.last_seq
         fork.remember([case.case_id for case in new])
         if new:
             fork.watch([case.score for case in new])
@@ -318,15 +311,6 @@ class Decider:
             self._store.raise_alarm(str(self.queue), kind, message, time.time())
         except (StoreError, PromiseError):
             pass  # the alarm is lost with the database, but nothing is decided either
-
-
-def _items(cases: list[Case], at: float) -> Items:
-    return Items(
-        [case.score for case in cases],
-        [case.case_id for case in cases],
-        [at] * len(cases),
-        [case.effort for case in cases],
-    )
 
 
 def _repeated(case: Case, entry: Entry) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..online import Controller
 from ..online.decisions import ABOVE_THRESHOLD, MOMENT_REFUSED, PROBE
-from ._replica import NOT_WORTH, REFUSED_BY_COUNT, Items, Replica
+from ._replica import NOT_WORTH, REFUSED_BY_COUNT, Arrival, Replica
 from .settings import QueueSettings, build_name, units_of
 from .store import (
     BUILD,
@@ -22,7 +22,7 @@ from .store import (
     Store,
 )
 
-__all__ = ["GroupMaker", "join_queue", "make_queue", "start"]
+__all__ = ["GroupMaker", "join_queue", "make_queue"]
 
 _SNAPSHOT_EVERY = 5_000
 
@@ -71,43 +71,38 @@ class GroupMaker:
         self.entries.append(event)
         return event
 
-    def add_cases(self, cases: list[Any], items: Items) -> None:
-        """Decide about new cases; the counts of the database have the last word.
-
-        A case has a `case_id`, an `effort`, a `digest`, a `key_id` and `fields`, which are kept of
-        flagged cases.
-        """
+    def add_cases(self, arrivals: list[Arrival]) -> None:
+        """Decide about new cases; the counts of the database have the last word."""
         replica, of_work = self._replica, self._replica.settings.of_work
-        decided = replica.decide(items)
+        verdicts = replica.decide(arrivals)
         allowed = replica.settings.allowed_by(replica.controller.capacity)
         queue, build, model = self._row.id, replica.build, replica.model or None
-        for case, score, at, code, threshold, inclusion in zip(
-            cases, items.scores, items.at, *decided, strict=True
-        ):
+        for each, (code, threshold, inclusion) in zip(arrivals, verdicts, strict=True):
             if code == MOMENT_REFUSED:  # the controller has seen it, but it gets no answer
-                refused = self.add_event(DECISION, json.dumps(at), None)
+                refused = self.add_event(DECISION, json.dumps(each.at), None)
                 self.entries[-1] = refused._replace(
-                    score=score,
+                    score=each.score,
                     threshold=threshold,
                     code=code,
                     inclusion=inclusion,
-                    effort=case.effort,
+                    effort=each.effort,
                 )
                 continue
-            if at != self._at and code != NOT_WORTH:  # what no controller has seen moves no clock
-                self._advance(at, allowed)
+            if each.at != self._at and code != NOT_WORTH:  # others move no clock
+                self._advance(each.at, allowed)
             self._seen += 1
-            slot, work = None, units_of(case.effort) if of_work else None
+            slot, work = None, units_of(each.effort or 0.0) if of_work else None
             if code in (ABOVE_THRESHOLD, PROBE):
                 slot = self._slot(allowed, work)
                 code = REFUSED_BY_COUNT if slot is None else code
-            kept = slot is not None and case.fields is not None
+            kept = slot is not None and each.fields is not None
             spent = self._spent if of_work and slot is not None else None
             self.entries.append(
                 Entry(
                     queue, self._next(), DECISION, build, self._at, self._period or 0,
-                    case.case_id, case.digest, score, threshold, code, slot, model, case.key_id,
-                    _as_text(case.fields) if kept else None, case.effort, work, spent, inclusion,
+                    each.case_id, each.digest, each.score, threshold, code, slot, model,
+                    each.key_id, _as_text(each.fields) if kept else None, each.effort, work, spent,
+                    inclusion,
                 )
             )  # fmt: skip
 
@@ -152,7 +147,7 @@ class GroupMaker:
         return Group(row, self.entries, total_used, self._total_slots, snapshot, self._ended)
 
 
-def _as_text(fields: dict[str, Any]) -> str:
+def _as_text(fields: dict[str, Any] | None) -> str:
     return json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -210,23 +205,14 @@ def join_queue(store: Store, queue: int, build: str) -> Replica:
     try:
         replica.follow(entries)
         if not replica.is_own:  # another process may have been faster
-            start(store, replica, row)
+            # No time passes, because nobody has checked the clock of a program that joins.
+            maker = GroupMaker(replica, row, None, row.high_water)
+            maker.add_start()
+            store.commit(maker.group())
+            replica.seq, replica.is_own = row.last_seq + 1, True
             return replica
     except BaseException:
         store.rollback()
         raise
     store.rollback()
     return replica
-
-
-def start(store: Store, replica: Replica, row: QueueRow) -> QueueRow:
-    """Write the state from which this version of the program goes on; the queue is locked.
-
-    No time passes, because nobody has checked the clock of a program that joins.
-    """
-    maker = GroupMaker(replica, row, None, row.high_water)
-    maker.add_start()
-    group = maker.group()
-    store.commit(group)
-    replica.seq, replica.is_own = group.row.last_seq, True
-    return group.row

@@ -6,16 +6,15 @@ import json
 import os
 import select
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from .._core.files import flattened
 from .._core.timestamps import parse_moment, to_seconds
-from ..tables import ReadOptions, TableModel
 from ..tables.monitor import DriftMonitor, Finding
-from ..tables.row_parser import RowParser
-from ..tables.schema import TableRows, TableSchema
+from ..tables.schema import TableRows
+from ._models import Item, LoadedModel
 
-__all__ = ["LONGEST_LINE", "TOO_LONG", "FirstLines", "Item", "LineReader", "read_batches"]
+__all__ = ["LONGEST_LINE", "TOO_LONG", "FirstLines", "LineReader", "read_batches"]
 
 LONGEST_LINE = 1 << 20
 #: Stands for a line that was longer than that and was skipped.
@@ -54,34 +53,11 @@ def _is_waiting(descriptor: int) -> bool:
     return bool(select.select([descriptor], [], [], 0)[0])
 
 
-class Item(NamedTuple):
-    """A parsed line; `shown` is the id as it was written, and `error` the problem, if any.
-
-    `value` and `effort` are those of the case, if the model weighs them.
-    """
-
-    line: int
-    shown: Any = None
-    id: str | None = None
-    at: float | None = None
-    values: tuple[Any, ...] = ()
-    error: str | None = None
-    value: float | None = None
-    effort: float | None = None
-
-
 class LineReader:
     """Parses lines for a model: its columns by name, and the fields with the id and the moment."""
 
-    def __init__(
-        self,
-        schema: TableSchema,
-        *,
-        id_field: str | None,
-        time_field: str,
-        reading: ReadOptions | None = None,
-    ) -> None:
-        self.parser = RowParser(schema, reading or ReadOptions())
+    def __init__(self, model: LoadedModel, *, id_field: str | None, time_field: str) -> None:
+        self._model, schema = model, model.table.schema
         names = {feature.name for feature in schema.features}
         own = schema.id if schema.id is not None else None if "id" in names else "id"
         self._id_field = own if id_field is None else id_field
@@ -94,8 +70,6 @@ class LineReader:
 
     def read(self, number: int, line: bytes) -> Item:
         """Parse a line; the item reports whatever is wrong with it."""
-        if line == TOO_LONG:
-            return Item(number, error=f"The line is longer than {LONGEST_LINE:,} bytes.")
         shown = None
         try:
             fields = _object(line)
@@ -105,10 +79,9 @@ class LineReader:
             shown = given if isinstance(given, (str, int)) else None
             id, at = _id(given, self._id_field), fields.get(self._time_field)
             moment = None if at is None else _moment(at)
-            values, weights = self.parser.values(fields), self.parser.weights(fields)
-            return Item(number, shown, id, moment, values, **weights)
+            return self._model.read(fields)._replace(line=number, shown=shown, id=id, at=moment)
         except (TypeError, ValueError) as error:
-            return Item(number, shown, error=" ".join(str(error).split()))
+            return Item(line=number, shown=shown, error=" ".join(str(error).split()))
 
     def notes(self) -> list[str]:
         """Return what it means that no line so far had the field with the id or the moment."""
@@ -116,6 +89,8 @@ class LineReader:
 
 
 def _object(line: bytes) -> dict[str, Any]:
+    if line == TOO_LONG:
+        raise ValueError(f"The line is longer than {LONGEST_LINE:,} bytes.")
     try:
         fields = json.loads(line)
     except (ValueError, RecursionError):
@@ -150,24 +125,10 @@ def _moment(value: Any) -> float:
 
 
 class FirstLines:
-    """Compares the first 200 valid lines with the model card, once.
+    """Compares the first 200 valid lines with the model card, once; fewer when the stream ends."""
 
-    A stream of fewer lines is compared when it ends.
-
-    Parameters
-    ----------
-    model : TableModel
-        The model.
-    parser : RowParser
-        Has parsed the lines.
-    on_finding : callable
-        Called with each :class:`~shortlist.tables.monitor.Finding` that does not fit.
-    """
-
-    def __init__(
-        self, model: TableModel, parser: RowParser, on_finding: Callable[[Finding], None]
-    ) -> None:
-        self._model, self._parser, self._on_finding = model, parser, on_finding
+    def __init__(self, model: LoadedModel, on_finding: Callable[[Finding], None]) -> None:
+        self._model, self._on_finding = model, on_finding
         self._items: list[Item] | None = []
 
     def add(self, items: list[Item]) -> None:
@@ -183,7 +144,7 @@ class FirstLines:
         items, self._items = self._items, None
         if not items:
             return
-        monitor = DriftMonitor(self._model)
-        monitor.add(TableRows(self._parser.frame([item.values for item in items])))
+        monitor = DriftMonitor(self._model.table)
+        monitor.add(TableRows(self._model.frame(items)))
         for finding in monitor.findings():
             self._on_finding(finding)

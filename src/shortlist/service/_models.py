@@ -9,7 +9,7 @@ import threading
 import time
 from collections import OrderedDict
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import sklearn
@@ -18,14 +18,14 @@ from .._core.arrays import Floats
 from .._core.ranking import lift
 from .._core.work import weigh
 from ..capacity import Capacity
-from ..tables import TableModel, WorkColumns, load_model
+from ..tables import ReadOptions, TableModel, WorkColumns, load_model
 from ..tables.reasons import reasons_for
 from ..tables.row_parser import RowParser
-from ._lines import Item
 from .settings import build_name
 from .store import Entry, Store
 
 __all__ = [
+    "Item",
     "LoadedModel",
     "ModelCache",
     "calibration_bytes",
@@ -33,11 +33,27 @@ __all__ = [
     "expected_arrivals",
     "is_own_scorer",
     "read_model",
-    "score_items",
 ]
 
 _LOADED_AT_ONCE = 4
 _REASONS_KEPT = 4_096
+
+
+class Item(NamedTuple):
+    """A case as a model reads it: its columns and weights, its score, or what is wrong with it.
+
+    A line has a number, a moment, and its id as text and as it was written (`shown`).
+    """
+
+    values: tuple[Any, ...] = ()
+    value: float | None = None
+    effort: float | None = None
+    score: float = 0.0
+    error: str | None = None
+    line: int = 0
+    shown: Any = None
+    id: str | None = None
+    at: float | None = None
 
 
 class LoadedModel:
@@ -52,10 +68,10 @@ class LoadedModel:
         can change a tie; therefore each version of a model has one scorer for good.
     """
 
-    def __init__(self, id: int, model: TableModel) -> None:
+    def __init__(self, id: int, model: TableModel, reading: ReadOptions | None = None) -> None:
         self.id, self.table = id, model
         self.scorer = scorer_name(model)
-        self._parser = RowParser(model.schema)
+        self._parser = RowParser(model.schema, reading or ReadOptions())
         self._reasons: dict[tuple[int, int], list[dict[str, Any]]] = {}
 
     @property
@@ -67,14 +83,44 @@ class LoadedModel:
     def read(self, fields: dict[str, Any]) -> Item:
         """Return the columns of a case, or what is wrong with it."""
         try:
-            values = self._parser.values(fields)
-            return Item(0, None, None, None, values, None, **self._parser.weights(fields))
+            return Item(self._parser.values(fields), **self._parser.weights(fields))
         except (TypeError, ValueError) as error:
-            return Item(0, error=" ".join(str(error).split()))
+            return Item(error=_one_line(error))
 
     def score(self, items: list[Item]) -> Floats:
-        """Score cases in one batch; each gets the score that it gets alone."""
-        return score_items(self.table, self._parser, items)
+        """Score valid cases in one batch, by compiled functions if possible; each as if alone.
+
+        With values or efforts, a score is value * probability / effort. A case that the model
+        cannot score raises an error.
+        """
+        if not items:
+            return np.empty(0)
+        rows, first = [item.values for item in items], items[0]
+        if self.table.row_scorer.kind == "model":
+            scores = self.table.classifier.score_samples(self._parser.frame(rows))
+        else:
+            scores = self.table.row_scorer.score_rows(rows)
+        values, efforts = (
+            None
+            if getattr(first, name) is None
+            else np.array([getattr(item, name) for item in items], float)
+            for name in ("value", "effort")
+        )
+        weighed = np.asarray(weigh(np.asarray(scores, np.float64), values, efforts), np.float64)
+        if not np.isfinite(weighed).all():
+            raise ValueError("The model returned a score that is not a finite number.")
+        return np.asarray(lift(weighed), dtype=np.float64)
+
+    def scored(self, items: list[Item]) -> list[Item]:
+        """Return items with their scores; one that the model cannot score has an error instead."""
+        valid = [item for item in items if item.error is None]
+        try:
+            scores = iter(self.score(valid).tolist())
+        except Exception as error:
+            if len(items) > 1:  # one of them may be at fault: find it
+                return [each for item in items for each in self.scored([item])]
+            return [items[0]._replace(error=_one_line(error))]
+        return [item if item.error else item._replace(score=next(scores)) for item in items]
 
     def warm_up(self) -> None:
         """Score the usual case, so that compiled functions are there before the first request."""
@@ -87,6 +133,10 @@ class LoadedModel:
         if item.error is None:
             self.score([item])
 
+    def frame(self, items: list[Item]) -> Any:
+        """Return cases as rows for the model."""
+        return self._parser.frame([item.values for item in items])
+
     def explain(self, entries: list[Entry]) -> dict[int, list[dict[str, Any]]]:
         """Return for entries of the log the columns that raised their scores; they are kept."""
         if len(self._reasons) > _REASONS_KEPT:
@@ -95,34 +145,15 @@ class LoadedModel:
         read = [(entry, self.read(json.loads(entry.body or "{}"))) for entry in new]
         known = [(entry, item) for entry, item in read if item.error is None]
         if known:
-            frame = self._parser.frame([item.values for _, item in known])
+            frame = self.frame([item for _, item in known])
             scores = np.asarray(self.table.classifier.score_samples(frame), dtype=np.float64)
             for (entry, _), each in zip(known, reasons_for(self.table, frame, scores), strict=True):
                 self._reasons[entry.queue, entry.seq] = [reason.__dict__ for reason in each]
         return {entry.seq: self._reasons.get((entry.queue, entry.seq), []) for entry in entries}
 
 
-def score_items(model: TableModel, parser: RowParser, items: list[Item]) -> Floats:
-    """Score valid items, each as if it were alone, by compiled functions where that is possible.
-
-    With values or efforts, a score is value * probability / effort. An item that the model cannot
-    score raises a ValueError.
-    """
-    if not items:
-        return np.empty(0)
-    rows, first = [item.values for item in items], items[0]
-    if model.row_scorer.kind == "model":
-        scores = model.classifier.score_samples(parser.frame(rows))
-    else:
-        scores = model.row_scorer.score_rows(rows)
-    values, efforts = (
-        None if getattr(first, name) is None else np.array([getattr(i, name) for i in items], float)
-        for name in ("value", "effort")
-    )
-    weighed = np.asarray(weigh(np.asarray(scores, np.float64), values, efforts), np.float64)
-    if not np.isfinite(weighed).all():
-        raise ValueError("The model returned a score that is not a finite number.")
-    return np.asarray(lift(weighed), dtype=np.float64)
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 class ModelCache:

@@ -89,7 +89,6 @@ class PostgresStore(Store):
     """
 
     dialect = "postgresql"
-    settles_at_once = False
     is_listed = "case_id = ANY (ARRAY (SELECT json_array_elements_text(?::json)))"
 
     def __init__(self, address: str) -> None:

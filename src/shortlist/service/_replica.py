@@ -13,7 +13,7 @@ import copy
 import json
 import math
 from collections.abc import Iterable, Iterator
-from itertools import chain, groupby
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,7 +36,7 @@ from .store import BUILD, CAPACITY, DECISION, MODEL, OBSERVATION, Entry, Store
 __all__ = [
     "NOT_WORTH",
     "REFUSED_BY_COUNT",
-    "Items",
+    "Arrival",
     "ReplayError",
     "Replica",
     "drawn_of",
@@ -73,39 +73,26 @@ def drawn_of(entry: Entry) -> tuple[str, float | None]:
     return (probing.PROBE_WITHOUT_SLOT if is_left_out else probing.NOT_SELECTED), entry.inclusion
 
 
-class Items(NamedTuple):
-    """Items in order: their scores, ids and moments, and their efforts if they are counted."""
+class Arrival(NamedTuple):
+    """An item that is to be decided; the last three fields are kept in the log besides."""
 
-    scores: list[float]
-    ids: list[Any]
-    at: list[float]
-    efforts: list[Any]
+    score: float
+    case_id: str | None
+    at: float
+    effort: float | None = None
+    digest: bytes | None = None
+    key_id: str | None = None
+    fields: dict[str, Any] | None = None
 
     @classmethod
-    def of(cls, run: list[Entry]) -> Items:
-        """Return the items of decisions in the log."""
-        moments = [float(e.body or 0) if e.code == MOMENT_REFUSED else e.at for e in run]
-        return cls(
-            [e.score or 0.0 for e in run], [e.case_id for e in run], moments,
-            [e.effort for e in run],
-        )  # fmt: skip
-
-    def where(self, chosen: list[bool]) -> Items:
-        """Return some of the items."""
-        return Items(
-            *(
-                [each for each, is_chosen in zip(column, chosen, strict=True) if is_chosen]
-                for column in self
-            )
-        )
+    def of(cls, entry: Entry) -> Arrival:
+        """Return what was decided by an entry of the log."""
+        at = float(entry.body or 0) if entry.code == MOMENT_REFUSED else entry.at
+        return cls(entry.score or 0.0, entry.case_id, at, entry.effort)
 
 
-class Decided(NamedTuple):
-    """What a controller says about items: codes of reasons, thresholds, chances of a flag."""
-
-    codes: list[int]
-    thresholds: list[float]
-    inclusions: list[float | None]
+#: The code of the reason, the threshold, and the chance of a flag if the controller draws.
+Verdict = tuple[int, float, float | None]
 
 
 class Replica:
@@ -242,13 +229,10 @@ class Replica:
 
     def _decide_again(self, run: list[Entry]) -> None:
         """Decide as the log says; what this version has decided must come out the same."""
-        items = Items.of(run)
-        decided = self.decide(items)
-        self.watch(items.scores)
-        same_codes = [entry.code for entry in run] == decided.codes or all(
-            map(_agrees, run, decided.codes)
-        )
-        differs = not same_codes or [entry.threshold for entry in run] != decided.thresholds
+        arrivals = list(map(Arrival.of, run))
+        decided = self.decide(arrivals)
+        self.watch([each.score for each in arrivals])
+        differs = not all(map(_agrees, run, decided))
         is_mine = run[0].build == self.build and self.is_own
         if differs and (is_mine or self.settings.is_guarded):
             raise ReplayError(
@@ -258,53 +242,55 @@ class Replica:
 
     # --- deciding ------------------------------------------------------------------------------
 
-    def decide(self, items: Items) -> Decided:
+    def decide(self, arrivals: list[Arrival]) -> list[Verdict]:
         """Decide about items of one period; only the first of them can be a jump in time."""
         worth = self.settings.worth
         if worth is None:
-            return self._decide(items)
-        enough = reaches(np.array(items.scores), worth).tolist()
-        judged = self._decide(items.where(enough)) if any(enough) else Decided([], [], [])
-        next_one = zip(*judged, strict=True)
-        none: tuple[Any, ...] = NOT_WORTH, worth, 0.0 if self.controller.has_probes else None
-        rows = [next(next_one) if is_enough else none for is_enough in enough]
-        return Decided(*map(list, zip(*rows, strict=True)))
+            return self._decide(arrivals)
+        enough = reaches(np.array([each.score for each in arrivals]), worth).tolist()
+        chosen = [each for each, is_enough in zip(arrivals, enough, strict=True) if is_enough]
+        verdicts = iter(self._decide(chosen))
+        none = NOT_WORTH, worth, 0.0 if self.controller.has_probes else None
+        return [next(verdicts) if is_enough else none for is_enough in enough]
 
-    def _decide(self, items: Items) -> Decided:
-        if not self.settings.is_guarded:
-            _believe(self.controller, items.scores[0], items.at[0])
-        if not self.controller.has_probes:
-            return self._decide_part(items, with_ids=False)
+    def _decide(self, arrivals: list[Arrival]) -> list[Verdict]:
+        if arrivals and not self.settings.is_guarded:
+            _believe(self.controller, arrivals[0].score, arrivals[0].at)
         # A controller that draws takes ids for all of its items, or for none.
-        rows = groupby(zip(*items, strict=True), key=lambda row: row[1] is not None)
-        parts = [(Items(*map(list, zip(*part, strict=True))), named) for named, part in rows]
-        decided = [self._decide_part(part, with_ids=named) for part, named in parts]
-        return Decided(*(list(chain(*columns)) for columns in zip(*decided, strict=True)))
+        draws = self.controller.has_probes
+        parts = groupby(arrivals, key=lambda each: draws and each.case_id is not None)
+        return [
+            verdict
+            for with_ids, part in parts
+            for verdict in self._decide_part(list(part), with_ids=with_ids)
+        ]
 
-    def _decide_part(self, items: Items, *, with_ids: bool) -> Decided:
-        controller = self.controller
-        is_timed, of_work, draws = (
-            controller.is_timed, controller.counts_work, controller.has_probes
-        )  # fmt: skip
-        scores, ids, at, efforts = items
-        if len(scores) == 1:  # much faster
-            one = controller.decide(
-                scores[0], at=at[0] if is_timed else None, id=ids[0] if with_ids else None,
-                effort=efforts[0] if of_work else None,
-            )  # fmt: skip
-            chance = one.probability if draws else None
-            return Decided([_CODES[one.reason]], [one.threshold], [chance])
+    def _decide_part(self, part: list[Any], *, with_ids: bool) -> Iterable[Verdict]:
+        controller, draws = self.controller, self.controller.has_probes
+        if len(part) == 1:  # much faster
+            [one] = part
+            made = controller.decide(
+                one.score,
+                at=one.at if controller.is_timed else None,
+                id=one.case_id if with_ids else None,
+                effort=one.effort if controller.counts_work else None,
+            )
+            return [(_CODES[made.reason], made.threshold, made.probability if draws else None)]
         many = controller.decide_many(
-            scores, at=at if is_timed else None, ids=ids if with_ids else None,
-            efforts=efforts if of_work else None,
-        )  # fmt: skip
-        chances = many.probabilities.tolist() if draws else [None] * len(scores)
-        return Decided(many.codes.tolist(), many.thresholds.tolist(), chances)
+            [each.score for each in part],
+            at=[each.at for each in part] if controller.is_timed else None,
+            ids=[each.case_id for each in part] if with_ids else None,
+            efforts=[each.effort for each in part] if controller.counts_work else None,
+        )
+        chances = many.probabilities.tolist() if draws else [None] * len(part)
+        return zip(many.codes.tolist(), many.thresholds.tolist(), chances, strict=True)
 
 
-def _agrees(entry: Entry, code: int) -> bool:
+def _agrees(entry: Entry, verdict: Verdict) -> bool:
     """Whether an entry is what a controller says; the counts of the database may have refused."""
-    return entry.code == code or (entry.code == REFUSED_BY_COUNT and bool(is_flag(code)))
+    code, threshold, _ = verdict
+    is_same = entry.code == code or (entry.code == REFUSED_BY_COUNT and bool(is_flag(code)))
+    return is_same and entry.threshold == threshold
 
 
 def _runs(entries: list[Entry]) -> Iterator[list[Entry]]:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from ._models import LoadedModel, ModelCache
-from ._replica import drawn_of, reason_of
+from ._replica import Arrival, drawn_of, reason_of
 from ._requests import Problem
 from .store import Entry, PromiseError, Store, StoreError
 
@@ -81,6 +81,12 @@ class Case(Waiting):
         self.model, self.score = 0, 0.0
         self.effort: float | None = None
 
+    def arrival(self, at: float) -> Arrival:
+        """Return what is decided about the case, and kept of it."""
+        return Arrival(
+            self.score, self.case_id, at, self.effort, self.digest, self.key_id, self.fields
+        )
+
 
 class Scorer:
     """Scores the cases of one queue.
@@ -111,22 +117,13 @@ class Scorer:
 
 
 def _score(model: LoadedModel, cases: list[Case]) -> list[tuple[Case, Problem]]:
-    read = [(case, model.read(case.fields)) for case in cases]
-    failed = [
-        (case, Problem(422, "invalid-case", item.error))
-        for case, item in read
-        if item.error is not None
-    ]
-    valid = [(case, item) for case, item in read if item.error is None]
-    try:
-        scores = model.score([item for _, item in valid]).tolist() if valid else []
-    except Exception as error:
-        if len(valid) > 1:  # one case may be at fault: find it
-            return failed + [each for case, _ in valid for each in _score(model, [case])]
-        detail = " ".join(str(error).split()) or type(error).__name__
-        return [*failed, (valid[0][0], Problem(422, "invalid-case", detail))]
-    for (case, item), score in zip(valid, scores, strict=True):
-        case.score, case.model, case.effort = score, model.id, item.effort
+    failed = []
+    items = model.scored([model.read(case.fields) for case in cases])
+    for case, item in zip(cases, items, strict=True):
+        if item.error is None:
+            case.score, case.model, case.effort = item.score, model.id, item.effort
+        else:
+            failed.append((case, Problem(422, "invalid-case", item.error)))
     return failed
 
 

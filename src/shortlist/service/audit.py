@@ -236,16 +236,9 @@ class _Rescoring:
         return loaded if loaded.scorer == scorer else None
 
     def _score(self, model: LoadedModel, flagged: list[Entry]) -> None:
-        read = [(entry, model.read(json.loads(entry.body or "{}"))) for entry in flagged]
-        valid = [(entry, item) for entry, item in read if item.error is None]
-        scores = model.score([item for _, item in valid]).tolist()
-        same = {
-            entry.seq
-            for (entry, _), score in zip(valid, scores, strict=True)
-            if entry.score == score
-        }
-        for entry in flagged:
-            if entry.seq not in same:
+        items = model.scored([model.read(json.loads(entry.body or "{}")) for entry in flagged])
+        for entry, item in zip(flagged, items, strict=True):
+            if item.error is not None or item.score != entry.score:
                 self._found.tell(f"entry {entry.seq} has a score that its columns do not have")
         self._found.n_rescored += len(flagged)
 

@@ -21,12 +21,11 @@ from typing import Any, NamedTuple, NoReturn, Self
 
 from .._core.files import check_writable, flattened, sync_folder
 from .._core.ids import check_id
-from .._core.work import check_efforts
 from ..exceptions import StateFileError
 from ..online import BudgetController, Controller
 from ..online.decisions import MOMENT_REFUSED
-from ._group import GroupMaker, make_queue, start
-from ._replica import Items, ReplayError, Replica
+from ._group import GroupMaker, join_queue, make_queue
+from ._replica import Arrival, ReplayError, Replica
 from ._sqlite import SQLiteStore
 from .settings import QueueSettings, build_name
 from .store import CAPACITY, COMMAND, Entry, Group, PromiseError, QueueRow, StoreError
@@ -49,16 +48,6 @@ class Decided(NamedTuple):
     def flag(self) -> bool:
         """Whether the case is to be followed up."""
         return self.entry.slot is not None
-
-
-class _Line(NamedTuple):
-    """What the log keeps of a line besides its score."""
-
-    case_id: str | None
-    effort: float | None
-    digest: None = None
-    key_id: None = None
-    fields: None = None
 
 
 class DurableController:
@@ -168,32 +157,19 @@ class DurableController:
     ) -> list[Decided]:
         """Decide about items in order, and return once the decisions are on disk.
 
-        Parameters
-        ----------
-        scores : array-like of shape (n_items,)
-            Scores.
-        at : array-like of shape (n_items,), default=None
-            Moments, for a controller with a period.
-        ids : list, default=None
-            Their ids, with None for an item without an id. A known id gets its first answer.
-        efforts : array-like of shape (n_items,), default=None
-            How much work each item takes, if the capacity is a ``Capacity.effort(...)``.
-
-        Returns
-        -------
-        list of Decided
+        An item without an id has None; a known id gets its first answer.
         """
-        items = _check_items(self.controller, scores, at, ids, efforts)
+        arrivals = _arrivals(self.controller, scores, at, ids, efforts)
         if self._failed:
             raise StateFileError(
                 f"An earlier write to {self.path} failed. Open it again: every decision returned "
                 "so far is in it."
             )
-        if not items.ids:
+        if not arrivals:
             return []
         self._failed = True  # until everything is on disk
         with self._errors():
-            decided = self._decide(items)
+            decided = self._decide(arrivals)
         self._failed = False
         return decided
 
@@ -205,25 +181,23 @@ class DurableController:
                 Group(self._row, [], snapshot=(self._replica.build, self._replica.state()))
             )
 
-    def _decide(self, items: Items) -> list[Decided]:
+    def _decide(self, arrivals: list[Arrival]) -> list[Decided]:
         self._store.lock()
-        asked = [id for id in items.ids if id is not None]
+        asked = [each.case_id for each in arrivals if each.case_id is not None]
         found = self._store.find_cases(self._row.id, asked) if asked else []
         known = {entry.case_id: entry for entry in found}
-        is_new = _first_of(items.ids, known)
-        new = items if all(is_new) else items.where(is_new)
+        is_new = _first_of(arrivals, set(known))
         maker = GroupMaker(self._replica, self._row, None, self._row.high_water)
-        if new.ids:
-            maker.add_cases(list(map(_Line, new.ids, new.efforts)), new)
+        if any(is_new):
+            maker.add_cases([each for each, new in zip(arrivals, is_new, strict=True) if new])
             self._commit(maker.group())
         else:
             self._store.rollback()
-        made = iter(maker.entries)
-        answers = []
-        for id, first in zip(items.ids, is_new, strict=True):
-            entry = next(made) if first else known[id]
-            known.setdefault(id, entry)
-            answers.append(Decided(entry, not first and entry.code != MOMENT_REFUSED))
+        made, answers = iter(maker.entries), []
+        for each, new in zip(arrivals, is_new, strict=True):
+            entry = next(made) if new else known[each.case_id]
+            known.setdefault(each.case_id, entry)
+            answers.append(Decided(entry, not new and entry.code != MOMENT_REFUSED))
         return answers
 
     def _commit(self, group: Group) -> None:
@@ -273,18 +247,15 @@ class DurableController:
         rows = self._store.queues()
         if [row.name for row in rows] != [_NAME]:
             raise StateFileError(f"{self.path} is not a state file of shortlist stream.")
-        build = self._store.find_build(build_name())
-        self._replica = Replica.saved(self._store, rows[0].id, build)
+        self._replica = join_queue(self._store, rows[0].id, build_name())
         self._saved = self._replica.seq
         self._row, entries, _ = self._store.begin(rows[0].id, self._replica.seq)
         self._replica.follow(entries)
         self.n_before = self.controller.n_items
-        if self._replica.identity != self._identity:
-            self._adopt_from(self._replica.identity)
-        elif not self._replica.is_own:
-            self._row = start(self._store, self._replica, self._row)
-        else:
+        if self._replica.identity == self._identity:
             self._store.rollback()
+        else:
+            self._adopt_from(self._replica.identity)
 
     def _adopt_from(self, old: dict[str, Any]) -> None:
         """Write the new capacity and the state from which this program goes on into the log."""
@@ -349,32 +320,27 @@ def _settings_of(controller: Controller, worth: float | None) -> QueueSettings:
     )
 
 
-def _check_items(controller: Controller, scores: Any, at: Any, ids: Any, efforts: Any) -> Items:
-    """Check everything before the first decision. An error therefore changes nothing."""
-    values = [float(score) for score in scores]
-    moments, n = [0.0] * len(values) if at is None else [float(each) for each in at], len(values)
-    if not all(map(math.isfinite, (*values, *moments))):
+def _arrivals(controller: Controller, scores: Any, at: Any, ids: Any, efforts: Any) -> Any:
+    """Check everything before the first decision, so that an error changes nothing."""
+    n = len(scores)
+    names, moments, works = ([None] * n if each is None else each for each in (ids, at, efforts))
+    arrivals = [
+        Arrival(float(score), None if name is None else str(check_id(name)), at or 0.0, effort)
+        for score, name, at, effort in zip(scores, names, moments, works, strict=True)
+    ]
+    if not all(math.isfinite(each.score) and math.isfinite(each.at) for each in arrivals):
         raise ValueError("scores and moments must be finite numbers. Nothing was decided.")
-    names = [None] * n if ids is None else list(ids)
-    if len(names) != n or len(moments) != n:
-        raise ValueError(f"ids and at must hold one value for each of the {n} scores.")
-    if at is None and controller.is_timed:
-        raise ValueError("at is required: this controller keeps a number per period of time.")
-    if (efforts is not None) != controller.counts_work:
-        needed = "needs" if controller.counts_work else "has no use for"
-        raise ValueError(f"{controller!r} {needed} efforts. Nothing was decided.")
-    named = [None if id is None else str(check_id(id)) for id in names]
-    given = check_efforts(efforts, n)
-    return Items(values, named, moments, [None] * n if given is None else given.tolist())
+    if (at is None and controller.is_timed) or (efforts is None) == controller.counts_work:
+        raise ValueError(f"{controller!r} needs at with a period, and efforts for work only.")
+    return arrivals
 
 
-def _first_of(ids: list[Any], known: Any) -> list[bool]:
+def _first_of(arrivals: list[Arrival], known: set[Any]) -> list[bool]:
     """Return which items are decided now: all but known ids, and each id once."""
-    seen, first = set(known), []
-    for id in ids:
-        first.append(id is None or id not in seen)
-        if id is not None:
-            seen.add(id)
+    first = []
+    for each in arrivals:
+        first.append(each.case_id is None or each.case_id not in known)
+        known.add(each.case_id)
     return first
 
 

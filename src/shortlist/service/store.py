@@ -119,8 +119,6 @@ class Store:
     """A connection to a database; see the subclasses."""
 
     dialect: str
-    #: Whether all that can be read is on the disk. If not, call :meth:`settle` before answering.
-    settles_at_once = True
     #: SQL: whether the id of a case is in a list, given as JSON.
     is_listed: str
 

@@ -21,8 +21,8 @@ from ..online import BudgetController, Controller, QuantileTracker, TokenBucketC
 from ..online.decisions import MOMENT_REFUSED, REASONS, SEEN_BEFORE
 from ..tables import ReadOptions, TableModel, WorkColumns
 from ..tables.monitor import Finding
-from ._lines import FirstLines, Item, LineReader, read_batches
-from ._models import expected_arrivals, score_items
+from ._lines import FirstLines, LineReader, read_batches
+from ._models import Item, LoadedModel, expected_arrivals
 from ._replica import NOT_WORTH, drawn_of, reason_of
 from .durable import Decided, DurableController
 
@@ -258,8 +258,9 @@ def run_stream(
     -------
     StreamSummary
     """
-    reader = LineReader(model.schema, id_field=id_field, time_field=time_field, reading=reading)
-    first = FirstLines(model, reader.parser, on_finding or _warn)
+    loaded = LoadedModel(0, model, reading)
+    reader = LineReader(loaded, id_field=id_field, time_field=time_field)
+    first = FirstLines(loaded, on_finding or _warn)
     tally: Counter[str] = Counter()
     n_read = 0
     for lines in read_batches(source, most=batch):
@@ -270,8 +271,8 @@ def run_stream(
                 if line.strip()
             ]
             n_read, now = n_read + len(lines), clock()
-            items, scores = _score_all(model, reader, _checked(items, durable.controller, now))
-            answers = _answer(durable, items, scores, now)
+            items = loaded.scored(_checked(items, durable.controller, now))
+            answers = _answer(durable, items, now)
             out.write(b"".join([json.dumps(answer).encode() + b"\n" for answer in answers]))
             out.flush()
             tally.update(answer.get("reason", "error") for answer in answers)
@@ -322,38 +323,21 @@ def _checked(items: list[Item], controller: Controller, now: float) -> list[Item
     return checked
 
 
-def _score_all(
-    model: TableModel, reader: LineReader, items: list[Item]
-) -> tuple[list[Item], list[float]]:
-    """Score all valid items together; if that fails, one by one, to find those at fault."""
-    valid = [item for item in items if item.error is None]
-    try:
-        return items, score_items(model, reader.parser, valid).tolist()
-    except ValueError as error:
-        if len(items) == 1:
-            return [items[0]._replace(error=" ".join(str(error).split()))], []
-    parts = [_score_all(model, reader, [item]) for item in items]
-    return [item for [item], _ in parts], [score for _, scores in parts for score in scores]
-
-
-def _answer(
-    durable: DurableController, items: list[Item], scores: list[float], now: float
-) -> list[dict[str, Any]]:
+def _answer(durable: DurableController, items: list[Item], now: float) -> list[dict[str, Any]]:
     """Decide about the valid items, and return the answers to all."""
-    controller = durable.controller
     valid = [item for item in items if item.error is None]
-    at = [now if item.at is None else item.at for item in valid]
-    decided = durable.decide(
-        scores,
-        at=at if controller.is_timed else None,
-        ids=[item.id for item in valid],
-        efforts=[item.effort for item in valid] if controller.counts_work else None,
+    decided = iter(
+        durable.decide(
+            [item.score for item in valid],
+            at=[now if item.at is None else item.at for item in valid],
+            ids=[item.id for item in valid],
+            efforts=[item.effort for item in valid] if durable.controller.counts_work else None,
+        )
     )
-    made = zip(scores, at, decided, strict=True)
     return [
         _invalid(item, item.error)
         if item.error is not None
-        else _decision(item, *next(made), controller)
+        else _decision(item, now, next(decided), durable.controller)
         for item in items
     ]
 
@@ -362,11 +346,9 @@ def _invalid(item: Item, error: str) -> dict[str, Any]:
     return {"line": item.line, "id": item.shown, "error": error}
 
 
-def _decision(
-    item: Item, score: float, at: float, made: Decided, controller: Controller
-) -> dict[str, Any]:
+def _decision(item: Item, now: float, made: Decided, controller: Controller) -> dict[str, Any]:
     """Return the answer to a line; the last fields only with probes, and with a period."""
-    entry = made.entry
+    entry, at = made.entry, now if item.at is None else item.at
     if entry.code == MOMENT_REFUSED:
         days = f"more than {controller.farthest_jump / _DAY:,.0f} days after the lines before"
         again = "The clock follows once several lines in a row agree."
@@ -377,7 +359,7 @@ def _decision(
     answer = {
         "line": item.line,
         "id": item.shown,
-        "score": score,
+        "score": item.score,
         "flag": made.flag,
         "threshold": entry.threshold if is_shown else None,
         "reason": REASONS[SEEN_BEFORE] if made.repeated else reason_of(entry.code),
