@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ._core.extras import load_extra
-from .distributed.engine import BLOCK, FEW, Engine, RowKernel, blocks_of, ranked
+from .distributed.engine import BLOCK, FEW, Engine, Plan, blocks_of, ranked
 from .distributed.functions import Functions
 from .exceptions import TableError
 
@@ -52,13 +52,13 @@ class DaskEngine(Engine):
         for answers in dask.compute(*tasks):
             yield from answers
 
-    def map_rows(self, table: Any, kernel: RowKernel, schema: Any) -> Any:
-        """Return a data frame with the rows that a kernel returns."""
+    def map_rows(self, plan: Plan) -> Any:
+        """Return a data frame with the rows of a plan."""
         dask = load_extra("dask", needed_for="shortlist.dask")
-        source = table if kernel.columns is None else table[kernel.columns]
-        meta = _like(schema.empty_table().to_pandas(), table._meta)
+        source = plan.table if plan.columns is None else plan.table[plan.columns]
+        meta = _like(plan.schema.empty_table().to_pandas(), plan.table._meta)
         # One object that Dask need not look into, to name the plan by what is in it.
-        shipped = dask.delayed((kernel, meta), traverse=False)
+        shipped = dask.delayed((plan.kernel, meta), traverse=False)
         return source.map_partitions(_mapped, shipped, meta=meta)
 
     def between(self, table: Any, score: str, low: float, high: float) -> Any:
@@ -70,14 +70,14 @@ class DaskEngine(Engine):
         dd = load_extra("dask.dataframe", needed_for="shortlist.dask")
         return dd.from_pandas(ranked(_arrow(rows.compute()), score).to_pandas(), npartitions=1)
 
-    def write_rows(self, table: Any, kernel: RowKernel, schema: Any, out: Path) -> None:
+    def write_rows(self, plan: Plan, out: Path) -> None:
         """Let the workers write such rows."""
-        self.map_rows(table, kernel, schema).to_parquet(str(out))
+        self.map_rows(plan).to_parquet(str(out))
 
     @contextmanager
-    def kept_rows(self, table: Any, kernel: RowKernel, schema: Any) -> Iterator[Any]:
+    def kept_rows(self, plan: Plan) -> Iterator[Any]:
         """Keep such rows in the memory of the workers."""
-        yield self.map_rows(table, kernel, schema).persist()
+        yield self.map_rows(plan).persist()
 
 
 def _check_types(types: Any) -> None:
@@ -114,7 +114,7 @@ def _answers(frame: Any, kernel: Any) -> list[Any]:
     return [kernel(block) for block in blocks_of(_arrow(frame).to_batches(BLOCK))]
 
 
-def _mapped(frame: Any, shipped: tuple[RowKernel, Any]) -> Any:
+def _mapped(frame: Any, shipped: tuple[Any, Any]) -> Any:
     pa, (kernel, meta) = load_extra("pyarrow", needed_for="shortlist.dask"), shipped
     blocks = list(blocks_of(_arrow(frame).to_batches(FEW), FEW))
     if not blocks:

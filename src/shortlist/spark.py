@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ._core.extras import load_extra
-from .distributed.engine import FEW, TIE_KEY, Engine, RowKernel, blocks_of
+from .distributed.engine import FEW, TIE_KEY, Engine, Plan, blocks_of
 from .distributed.functions import Functions
 from .exceptions import TableError
 from .online import Controller
@@ -75,12 +75,13 @@ class SparkEngine(Engine):
         for row in rows:
             yield pickle.loads(row["answer"])  # made by our own kernel, on our own executors
 
-    def map_rows(self, table: Any, kernel: RowKernel, schema: Any) -> Any:
-        """Return a data frame with the rows that a kernel returns."""
-        columns = table.columns if kernel.columns is None else kernel.columns
-        shipped = table.sparkSession.sparkContext.broadcast(kernel)
+    def map_rows(self, plan: Plan) -> Any:
+        """Return a data frame with the rows of a plan."""
+        table = plan.table
+        columns = table.columns if plan.columns is None else plan.columns
+        shipped = table.sparkSession.sparkContext.broadcast(plan.kernel)
         mapped = _mapping(shipped, columns)
-        return _numbered(table, columns).mapInArrow(mapped, _spark_schema(table, schema))
+        return _numbered(table, columns).mapInArrow(mapped, _spark_schema(table, plan.schema))
 
     def between(self, table: Any, score: str, low: float, high: float) -> Any:
         """Return the rows with a score from one number to another, both included."""
@@ -102,14 +103,14 @@ class SparkEngine(Engine):
         order = window.Window.orderBy(_number(score).desc(), functions.asc(TIE_KEY))
         return rows.withColumn("rank", functions.row_number().over(order)).drop(TIE_KEY)
 
-    def write_rows(self, table: Any, kernel: RowKernel, schema: Any, out: Path) -> None:
+    def write_rows(self, plan: Plan, out: Path) -> None:
         """Let the executors write such rows."""
-        self.map_rows(table, kernel, schema).write.parquet(str(out))
+        self.map_rows(plan).write.parquet(str(out))
 
     @contextmanager
-    def kept_rows(self, table: Any, kernel: RowKernel, schema: Any) -> Iterator[Any]:
+    def kept_rows(self, plan: Plan) -> Iterator[Any]:
         """Cache such rows, in memory or on the disks of the executors, while they are needed."""
-        rows = self.map_rows(table, kernel, schema).persist()
+        rows = self.map_rows(plan).persist()
         try:
             yield rows
         finally:

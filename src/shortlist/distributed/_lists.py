@@ -15,7 +15,7 @@ from .._core.ranking import Cut, flag_above
 from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError, TableError
 from ._ranks import ALL, Ranks, by_segment
-from .engine import TIE_KEY, Columns, as_columns, check_columns, table_schema
+from .engine import TIE_KEY, Columns, Plan, as_columns, check_columns, table_schema
 
 __all__ = ["WEIGHT", "ListedRows", "SampledRows", "find_list"]
 
@@ -39,11 +39,6 @@ class ListedRows:
     cuts: dict[Any, Cut]
     in_total: Cut | None = None
     kept: list[str] | None = None
-
-    @property
-    def columns(self) -> list[str] | None:
-        """The columns that it reads; None stands for all."""
-        return None if self.kept is None else list(dict.fromkeys([*self._needs, *self.kept]))
 
     @property
     def _needs(self) -> list[str]:
@@ -101,7 +96,8 @@ def _cut_of(ranks: Ranks, listed: ListedRows, most: int) -> Cut:
     engine, names = ranks.engine, list(dict.fromkeys([listed.score, listed.id]))
     schema = table_schema(engine, ranks.table, kept=names, added={TIE_KEY: "double"})
     table = engine.between(ranks.table, listed.score, listed.least, np.inf)
-    with engine.kept_rows(table, replace(listed, kept=names), schema) as rows:
+    columns = list(dict.fromkeys([*names, *([ranks.segment] if ranks.segment else [])]))
+    with engine.kept_rows(Plan(table, columns, replace(listed, kept=names), schema)) as rows:
         return replace(ranks, table=rows, segment=None).cuts({ALL: most})[ALL]
 
 
@@ -130,7 +126,6 @@ class SampledRows:
     id: str
     share: float
     seed: int
-    columns: list[str] | None = None
 
     def __call__(self, block: Any) -> Any:
         """Return the kept rows of an Arrow table, with a column `weight`."""

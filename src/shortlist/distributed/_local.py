@@ -12,7 +12,7 @@ from .._core.extras import load_extra
 from .._core.files import write_whole
 from ..exceptions import TableError
 from ..tables.read import files_of
-from .engine import BLOCK, FEW, Engine, RowKernel, blocks_of, ranked
+from .engine import BLOCK, FEW, Engine, Plan, blocks_of, ranked
 
 __all__ = ["LocalEngine"]
 
@@ -60,28 +60,28 @@ class LocalEngine(Engine):
         size = BLOCK if len(columns) <= _FEW_COLUMNS else BLOCK >> 2
         return map(kernel, blocks_of(self.batches(table, columns, size), size))
 
-    def _mapped(self, table: Any, kernel: RowKernel, schema: Any) -> Iterator[Any]:
-        for block in blocks_of(self.batches(table, kernel.columns, FEW), FEW):
-            yield kernel(block).cast(schema)
+    def _mapped(self, plan: Plan) -> Iterator[Any]:
+        for block in blocks_of(self.batches(plan.table, plan.columns, FEW), FEW):
+            yield plan.kernel(block).cast(plan.schema)
 
-    def map_rows(self, table: Any, kernel: RowKernel, schema: Any) -> Any:
-        """Return the rows that a kernel returns as one Arrow table."""
+    def map_rows(self, plan: Plan) -> Any:
+        """Return the rows of a plan as one Arrow table."""
         pa = load_extra("pyarrow", needed_for="Reading large tables")
-        return pa.concat_tables([schema.empty_table(), *self._mapped(table, kernel, schema)])
+        return pa.concat_tables([plan.schema.empty_table(), *self._mapped(plan)])
 
-    def write_rows(self, table: Any, kernel: RowKernel, schema: Any, out: Path) -> None:
-        """Write the rows that a kernel returns to a Parquet file, whole or not at all."""
+    def write_rows(self, plan: Plan, out: Path) -> None:
+        """Write the rows of a plan to a Parquet file, whole or not at all."""
         parquet = load_extra("pyarrow.parquet", needed_for="Writing large tables")
-        with write_whole(out) as file, parquet.ParquetWriter(file, schema) as writer:
-            for rows in self._mapped(table, kernel, schema):
+        with write_whole(out) as file, parquet.ParquetWriter(file, plan.schema) as writer:
+            for rows in self._mapped(plan):
                 writer.write_table(rows)
 
     @contextmanager
-    def kept_rows(self, table: Any, kernel: RowKernel, schema: Any) -> Iterator[Any]:
+    def kept_rows(self, plan: Plan) -> Iterator[Any]:
         """Write such rows to a temporary Parquet file."""
         with TemporaryDirectory(prefix="shortlist-") as folder:
             path = Path(folder) / "rows.parquet"
-            self.write_rows(table, kernel, schema, path)
+            self.write_rows(plan, path)
             yield self.opened(path)
 
     def between(self, table: Any, score: str, low: float, high: float) -> Any:

@@ -21,7 +21,7 @@ from ..tables.measure import Evaluation, evaluation_of
 from ..tables.rules import BY_DEFAULT
 from ..tables.schema import TableRows
 from ..thresholds import Decisions
-from .engine import Columns, Engine, RowKernel, as_columns, check_present, on_arrays, table_schema
+from .engine import Columns, Engine, Plan, as_columns, check_present, on_arrays, table_schema
 
 __all__ = ["ModelRows", "measure_model", "plan_rows"]
 
@@ -150,11 +150,6 @@ class _DecidedRows:
     kept: list[str]
     said: tuple[str, ...]
 
-    @property
-    def columns(self) -> list[str]:
-        """The columns that it reads."""
-        return list(dict.fromkeys([*self.rows.needs, *self.kept]))
-
     def __call__(self, block: Any) -> Any:
         """Return kept columns, and those that the model adds."""
         pa = load_extra("pyarrow", needed_for="Scoring a large table")
@@ -185,11 +180,12 @@ class _DecidedRows:
 
 def plan_rows(
     engine: Engine, table: Any, rows: ModelRows, *, said: tuple[str, ...], kept: list[str]
-) -> tuple[RowKernel, Any]:
-    """Return the kernel that decides about a table, and the schema of its answer."""
-    check_present(engine.column_types(table), [*rows.needs, *kept])
+) -> Plan:
+    """Return how a model decides about the rows of a table."""
+    columns = list(dict.fromkeys([*rows.needs, *kept]))
+    check_present(engine.column_types(table), columns)
     schema = table_schema(engine, table, kept=kept, added={name: SAID[name] for name in said})
-    return _DecidedRows(rows, kept, said), schema
+    return Plan(table, columns, _DecidedRows(rows, kept, said), schema)
 
 
 # --- what a model finds ---
@@ -207,8 +203,7 @@ def measure_model(engine: Engine, table: Any, rows: ModelRows) -> Evaluation:
     if isinstance(model, TableModel):
         rules, known = {**rules, "by_default": BY_DEFAULT}, model.fingerprints
     said = (*_RANKED, *rules, *(() if known is None else _SEEN))
-    kernel, schema = plan_rows(engine, table, rows, said=said, kept=[])
-    with engine.kept_rows(table, kernel, schema) as decided:
+    with engine.kept_rows(plan_rows(engine, table, rows, said=said, kept=[])) as decided:
         counted = count_rows(on_arrays(engine, decided, [*_RANKED, *rules]), rules)
         seen = sum(on_arrays(engine, decided, [*_SEEN])(_count_seen)) if known else 0
     if counted.n_rare in (0, counted.n_items):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ __all__ = [
     "TIE_KEY",
     "Columns",
     "Engine",
-    "RowKernel",
+    "Plan",
     "as_columns",
     "blocks_of",
     "check_columns",
@@ -38,17 +38,16 @@ TIE_KEY = "tie_key"
 Columns = dict[str, NDArray[Any]]
 
 
-class RowKernel(Protocol):
-    """Turns a block of rows, an Arrow table, into another one."""
+class Plan(NamedTuple):
+    """Rows that a kernel makes of blocks of a table: Arrow tables with the columns of a schema.
 
-    @property
-    def columns(self) -> list[str] | None:
-        """The columns that it reads; None stands for all."""
-        ...
+    The kernel gets the columns named, or all.
+    """
 
-    def __call__(self, block: Any) -> Any:
-        """Return an Arrow table."""
-        ...
+    table: Any
+    columns: list[str] | None
+    kernel: Callable[[Any], Any]
+    schema: Any
 
 
 class Engine(Protocol):
@@ -70,15 +69,15 @@ class Engine(Protocol):
         """Call a kernel on Arrow tables with some columns, and return its answers."""
         ...
 
-    def map_rows(self, table: Any, kernel: RowKernel, schema: Any) -> Any:
-        """Return a table of this engine with the rows of an Arrow schema that a kernel returns."""
+    def map_rows(self, plan: Plan) -> Any:
+        """Return a table of this engine with the rows of a plan."""
         ...
 
-    def write_rows(self, table: Any, kernel: RowKernel, schema: Any, out: Path) -> None:
+    def write_rows(self, plan: Plan, out: Path) -> None:
         """Write such rows as Parquet."""
         ...
 
-    def kept_rows(self, table: Any, kernel: RowKernel, schema: Any) -> AbstractContextManager[Any]:
+    def kept_rows(self, plan: Plan) -> AbstractContextManager[Any]:
         """Compute such a table once, and keep it for several passes."""
         ...
 

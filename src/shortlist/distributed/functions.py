@@ -19,7 +19,7 @@ from ._joint import LargeAssignment, find_assignment
 from ._lists import WEIGHT, SampledRows, find_list
 from ._models import ModelRows, measure_model, plan_rows
 from ._ranks import ALL, Ranks
-from .engine import TIE_KEY, Engine, check_columns, check_present, table_schema
+from .engine import TIE_KEY, Engine, Plan, check_columns, check_present, table_schema
 
 __all__ = ["Functions"]
 
@@ -85,7 +85,8 @@ class Functions:
         schema = table_schema(self._engine, table, added={TIE_KEY: "double"}, free=["rank"])
         kernel = find_list(ranks, capacity, total)
         highest = self._engine.between(table, score, kernel.least, np.inf)
-        return self._engine.in_order(self._engine.map_rows(highest, kernel, schema), score)
+        rows = self._engine.map_rows(Plan(highest, None, kernel, schema))
+        return self._engine.in_order(rows, score)
 
     def calibrate(
         self,
@@ -229,10 +230,8 @@ class Functions:
         self, rows: ModelRows, table: Any, said: tuple[str, ...], kept: list[str], out: Path | None
     ) -> Any:
         table = self._engine.opened(table, passes=1)
-        kernel, schema = plan_rows(self._engine, table, rows, said=said, kept=kept)
-        if out is None:
-            return self._engine.map_rows(table, kernel, schema)
-        return self._engine.write_rows(table, kernel, schema, out)
+        plan = plan_rows(self._engine, table, rows, said=said, kept=kept)
+        return self._engine.map_rows(plan) if out is None else self._engine.write_rows(plan, out)
 
     def evaluate(
         self,
@@ -321,7 +320,7 @@ class Functions:
         seed = (check_seed(random_state) + 1) % 2**64
         kernel = SampledRows(target, rare_label, id, share, seed)
         schema = table_schema(self._engine, table, added={WEIGHT: "double"})
-        return self._engine.map_rows(table, kernel, schema)
+        return self._engine.map_rows(Plan(table, None, kernel, schema))
 
     def assign(
         self,

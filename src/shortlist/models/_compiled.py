@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 from scipy.special import expit
 
 from .._core.arrays import Doubles
@@ -62,14 +63,14 @@ class Compiled:
 
     def __init__(self, node: Node) -> None:
         leaves = leaves_of(node)
-        self._columns = _Columns(Vocabulary(each for leaf in leaves for each in leaf.features))
+        self._columns = _Columns(leaves)
         trees = [leaf for leaf in leaves if isinstance(leaf, Trees)]
         others = [leaf for leaf in leaves if not isinstance(leaf, Trees)]
-        self._forest = _Forest(trees, [self._columns.place(leaf) for leaf in trees])
-        self._others = [_LEAVES[type(leaf)](leaf, self._columns.place(leaf)) for leaf in others]
+        first = self._columns.places
+        self._forest = _Forest(trees, [first[id(leaf)] for leaf in trees])
+        self._others = [_LEAVES[type(leaf)](leaf, first[id(leaf)]) for leaf in others]
         places = {id(leaf): place for place, leaf in enumerate([*trees, *others])}
         self._combine = _combined(node, places)
-        self._columns.finish()
 
     def __call__(self, rows: Sequence[Sequence[Any]]) -> Doubles:
         """Score rows, or raise Refused."""
@@ -81,36 +82,32 @@ class Compiled:
 
 
 class _Columns:
-    """The features of all leaves side by side, each list of them once for each way to read it."""
+    """The features of all leaves side by side, each list of them once for each way to read it.
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        self._vocabulary = vocabulary
-        self._features: list[tuple[Feature, int]] = []
-        self._places: dict[tuple[int, int], int] = {}
+    `places` says where those of each leaf begin. The feature of a text is in a table, from `start`
+    on; `start` is -1 for all others. That of a missing number is `missing`; another number goes
+    through stages, or is `present`.
+    """
 
-    def place(self, leaf: Leaf) -> int:
-        """Return where the features of a leaf begin."""
-        reading = _reading(leaf)
-        key = id(leaf.features), reading
-        if key not in self._places:
-            self._places[key] = len(self._features)
-            self._features += [(feature, reading) for feature in leaf.features]
-        return self._places[key]
+    def __init__(self, leaves: list[Leaf]) -> None:
+        self._vocabulary = Vocabulary(each for leaf in leaves for each in leaf.features)
+        lists = {(id(leaf.features), _reading(leaf)): leaf.features for leaf in leaves}
+        starts = np.cumsum([0, *map(len, lists.values())]).tolist()
+        places = dict(zip(lists, starts, strict=False))
+        self.places = {id(leaf): places[id(leaf.features), _reading(leaf)] for leaf in leaves}
+        readings = np.repeat([reading for _, reading in lists], np.diff(starts)).astype(np.int8)
+        features = [feature for each in lists.values() for feature in each]
+        self._fill(features, readings)
 
-    def finish(self) -> None:
-        """Turn the features into arrays.
-
-        The feature of a text is in a table, from `start` on; `start` is -1 for all others. That of
-        a missing number is `missing`; another number goes through stages, or is `present`.
-        """
+    def _fill(self, features: list[Feature], readings: NDArray[np.int8]) -> None:
+        """Turn the features into arrays."""
         numbers, codes = self._vocabulary.numbers, list(self._vocabulary.codes)
-        n_features = len(self._features)
-        n_stages = max((len(getattr(f, "stages", ())) for f, _ in self._features), default=0)
-        source, start = np.zeros((2, n_features), dtype=np.int32)
-        missing, present = np.full((2, n_features), math.nan)
-        stages = np.tile([[0.0], [1.0]], (n_stages, n_features))  # less 0, divided by 1
+        n_stages = max((len(getattr(feature, "stages", ())) for feature in features), default=0)
+        source, start = np.zeros((2, len(features)), dtype=np.int32)
+        missing, present = np.full((2, len(features)), math.nan)
+        stages = np.tile([[0.0], [1.0]], (n_stages, len(features)))  # less 0, divided by 1
         table: list[float] = []
-        for k, (feature, _) in enumerate(self._features):
+        for k, feature in enumerate(features):
             if isinstance(feature, Category):
                 source[k], start[k] = len(numbers) + codes.index(feature.column), len(table)
                 table += self._vocabulary.table(feature)
@@ -119,7 +116,6 @@ class _Columns:
             present[k] = math.nan if feature.present is None else feature.present
             for stage, change in enumerate(feature.stages):
                 stages[2 * stage : 2 * stage + 2, k] = change
-        readings = np.array([reading for _, reading in self._features], dtype=np.int8)
         self._arrays = (source, start, missing, present, stages, np.array(table, float), readings)
 
     def __call__(self, rows: Sequence[Sequence[Any]]) -> Doubles:
@@ -392,21 +388,8 @@ def _exp(number: float) -> float:
 
 
 def _weighted(node: Weighted) -> Callable[[Scores], Doubles]:
-    weights = node.weights
-    return lambda scores: _weighted_below(np.array(scores), weights)
-
-
-@njit(cache=True)
-def _weighted_below(scores, weights):
-    """Return what a weighted sum over the first axis is not below."""
-    out = np.empty(scores.shape[1])
-    for i in range(out.size):
-        total, size = 0.0, 0.0
-        for k in range(weights.size):
-            total += weights[k] * scores[k, i]
-            size += abs(weights[k] * scores[k, i])
-        out[i] = total - 2.02 * (weights.size + 2) * _UNIT * size
-    return out
+    low = _layers(Layers([], [node.weights[:, np.newaxis]], [np.zeros(1)]), 0)
+    return lambda scores: low(np.ascontiguousarray(np.transpose(scores)))
 
 
 def _log_odds(node: LogOdds) -> Callable[[Scores], Doubles]:
