@@ -121,11 +121,11 @@ MUTANTS = [
     Mutant("Holm without a correction", "tables/drift.py", "min(1.0, (len(ranked) - place) * each", "min(1.0, 1 * each"),
     Mutant("Holm not monotone", "tables/drift.py", "least = max(least, min(1.0,", "least = max(0.0, min(1.0,"),
     # An unknown prevalence, and weights
-    Mutant("tested at twice the error", "thresholds/_unknown_prevalence.py", "float(b / (1 + b))) <= error", "float(b / (1 + b))) <= 2 * error"),
-    Mutant("hits turned to the wrong side", "thresholds/_unknown_prevalence.py", "    if b > 1:", "    if b < 1:"),
+    Mutant("tested at twice the error", "thresholds/guarantees.py", "float(b / (1 + b))) <= error", "float(b / (1 + b))) <= 2 * error"),
+    Mutant("hits turned to the wrong side", "thresholds/guarantees.py", "    if b > 1:", "    if b < 1:"),
     Mutant("all weights are kept", "thresholds/calibrate.py", "sample.lots(seed) < weights / largest", "sample.lots(seed) < 1", ("tests/thresholds/test_weights.py",)),
     Mutant("lots drawn twice", "thresholds/terms.py", "lots = lots_of(own.lots(self.terms.seed))[order]", "lots = own.lots(self.terms.seed)[order]", GROUPS),
-    Mutant("odds of one for every multiple", "thresholds/_unknown_prevalence.py", "float(b / (1 + b))", "0.5"),
+    Mutant("odds of one for every multiple", "thresholds/guarantees.py", "float(b / (1 + b))", "0.5"),
     # Groups
     Mutant("splitters may divide groups", "_core/folds.py", "if np.intersect1d(groups[train], groups[unseen]).size:", "if False:", GROUPED_FIT),
     Mutant("rows are held out, not groups", "_core/folds.py", "    if groups is not None:\n        return _hold_out_groups", "    if False:\n        return _hold_out_groups", GROUPED_FIT),
@@ -170,7 +170,7 @@ MUTANTS = [
     Mutant("probes beyond all flags", "online/_pacing.py", "and ints[book.USED] + drawn < ints[book.TOTAL]", "and True", PROBES),
     Mutant("probes take no flag", "online/_pacing.py", "        ints[book.DRAWN] += 1", "        ints[book.DRAWN] += 0", PROBES),
     Mutant("probes free no slot", "_core/probing.py", "result.flagged[listed[listed.size - n_probes :]] = False", "result.flagged[listed[:0]] = False", ("tests/feedback/test_probes.py",)),
-    Mutant("a probability of one slot", "_core/probing.py", "result.probabilities[part] = n_drawn / part.size", "result.probabilities[part] = 1 / part.size", ("tests/feedback/test_probes.py",)),
+    Mutant("a probability of one slot", "_core/probing.py", "result.probabilities[below] = n_probes / below.size", "result.probabilities[below] = 1 / below.size", ("tests/feedback/test_probes.py",)),
     Mutant("missed at twice the error", "feedback/_reviews.py", "binom.cdf(hits, n, share) <= error / 2", "binom.cdf(hits, n, share) <= 2 * error", MISSED),
     Mutant("missed in one batch, one less", "feedback/_reviews.py", "hypergeom.sf(hits - 1, total, n, drawn) > error / 2", "hypergeom.sf(hits, total, n, drawn) > error / 2", MISSED),
     Mutant("unknown outcomes are common", "feedback/_missed.py", "most = reviews.strata(reviews.is_rare | reviews.is_unknown)[0]", "most = reviews.strata(reviews.is_rare)[0]", MISSED),

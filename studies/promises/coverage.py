@@ -25,11 +25,11 @@ from shortlist.thresholds._bands import (
     local_level,
     simultaneous_place,
 )
-from shortlist.thresholds._unknown_prevalence import keeps_multiple
 from shortlist.thresholds.guarantees import (
     Place,
     _overrun_probability,
     confident_k,
+    keeps_multiple,
     next_batch_place,
 )
 
@@ -39,7 +39,7 @@ ERROR = 0.05
 
 def main() -> None:
     """Write the table."""
-    rows = [*intervals(), *many_batches(), *any_capacity(), *multiples(), *weights()]
+    rows = [*intervals(), *many_batches(), *any_capacity(), *multiples()]
     with (Path(__file__).parent / "coverage.csv").open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(COLUMNS)
@@ -209,39 +209,6 @@ def _z(found, alarms, n_rare, n, b, lots):
     total = alarms + (1 - b) * found - b * (n_rare - found)
     squares = alarms + (1 - b) ** 2 * found + b**2 * (n_rare - found)
     return total <= stats.norm.ppf(ERROR) * np.sqrt(np.maximum(squares - total**2 / n, 1e-12))
-
-
-# --- known weights --------------------------------------------------------------------------------
-
-
-def weights():
-    """Compute the mean rate for two strata that are sampled at rates of 1 and 1/9.
-
-    The stratum of high scores weighs 9 (or 1), the other 1 (or 9); half of the sample is of each.
-    """
-    for n, c, heavy in product((40, 200, 1_000), (0.1, 0.3), ("high", "low")):
-        w = np.array([9.0, 1.0] if heavy == "high" else [1.0, 9.0])
-        for rule, future in (("expected", 9.0), ("plug-in", 0.0)):
-            mean = _mean_rate(n, c, w, future)
-            setting = f"n={n} c={c} weight 9 at {heavy} scores"
-            yield "weights: E[R] / c", setting, rule, "exact", 1.0, mean / c, mean / c
-
-
-def _mean_rate(n, c, w, future):
-    """Return the mean rate of the rule that sets aside the weight `future` for the next item."""
-    target = w / w.sum()
-    upper = np.arange(n + 1)
-    total = upper * w[0] + (n - upper) * w[1]
-    limit = c * (total + future) - future
-    k = np.where(
-        limit < upper * w[0],
-        np.floor(limit / w[0] + 1e-9),
-        upper + np.floor((limit - upper * w[0]) / w[1] + 1e-9),
-    )
-    high = target[0] * (k + 1) / (upper + 1)
-    low = target[0] + target[1] * (k - upper + 1) / (n - upper + 1)
-    rate = np.where(limit < 0, 0.0, np.where(k < upper, high, np.where(k < n, low, 1.0)))
-    return float(stats.binom.pmf(upper, n, 0.5) @ rate)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ batches = st.tuples(
     st.lists(st.integers(0, 5), min_size=1, max_size=40),
     st.integers(0, 45),
     st.fractions(0, 1, max_denominator=20),
-    st.integers(1, 5),
 )
 
 
@@ -22,10 +21,10 @@ batches = st.tuples(
 @settings(max_examples=150, deadline=None)
 def test_the_list_keeps_its_length_and_its_head(batch):
     """Probes replace the last slots only, and a list with probes is as long as one without."""
-    scores, count, probe, strata = batch
+    scores, count, probe = batch
     scores, capacity = np.array(scores, dtype=float), Capacity.count(count)
     plain = select(scores, capacity)
-    picked = select(scores, capacity, probe=probe, strata=strata, return_details=True)
+    picked = select(scores, capacity, probe=probe, return_details=True)
     assert picked.flagged.sum() == plain.sum()
     n_probes = int(probe * int(plain.sum()))
     assert picked.is_probe.sum() == n_probes
@@ -40,9 +39,9 @@ def test_the_list_keeps_its_length_and_its_head(batch):
 @settings(max_examples=50, deadline=None)
 def test_without_probes_nothing_changes(batch):
     """A share of 0 gives the list of today, bit for bit."""
-    scores, count, _, strata = batch
+    scores, count, _ = batch
     plain = select(scores, Capacity.count(count), ids=range(len(scores)))
-    picked = select(scores, Capacity.count(count), ids=range(len(scores)), probe=0, strata=strata)
+    picked = select(scores, Capacity.count(count), ids=range(len(scores)), probe=0)
     np.testing.assert_array_equal(picked, plain)
 
 
@@ -56,8 +55,7 @@ def test_probes_do_not_depend_on_the_row_order():
     np.testing.assert_array_equal(one[order], other)
 
 
-@pytest.mark.parametrize("strata", [1, 3])
-def test_every_case_is_drawn_with_its_probability(strata):
+def test_every_case_is_drawn_with_its_probability():
     """Over 1,500 keys and 30 cases, draws agree with the probabilities that were answered."""
     scores, drawn = np.arange(30.0), np.zeros(30)
     for seed in range(1_500):
@@ -65,7 +63,6 @@ def test_every_case_is_drawn_with_its_probability(strata):
             scores,
             Capacity.count(10),
             probe=0.5,
-            strata=strata,
             random_state=seed,
             return_details=True,
         )

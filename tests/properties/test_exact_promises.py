@@ -33,7 +33,7 @@ from shortlist.online import BudgetController, QuantileTracker, RateAlarm, Token
 from shortlist.online.decisions import AnswerMemory
 from shortlist.online.periods import period_of
 from shortlist.tables.drift import judge_shifts
-from shortlist.thresholds import _unknown_prevalence, guarantees
+from shortlist.thresholds import guarantees
 
 TENTH = Fraction(1, 10)
 
@@ -321,7 +321,7 @@ def test_an_unknown_prevalence_is_tested_at_the_error(b):
     for found in range(0, 41, 5):
         turned = sum(lot < max(1 - b, 1 - 1 / b) for lot in lots[:found])
         for alarms in range(0, 90, 3):
-            ours = _unknown_prevalence.keeps_multiple(
+            ours = guarantees.keeps_multiple(
                 np.array([found]), np.array([alarms]), n_rare, b, error=0.05, lots=lots
             )
             both = (alarms, n_rare - found + turned) if b > 1 else (alarms + turned, n_rare - found)

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from shortlist import Capacity, calibrate_threshold
-from shortlist.thresholds._unknown_prevalence import (
+from shortlist.thresholds.guarantees import (
     confident_k_by_walking,
     keeps_multiple,
 )

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .arrays import Floats, Mask, Rows
+from .arrays import Floats, Mask
 from .ranking import TieKeys, keys_within, rank
 from .validation import check_number, warn_user
 
@@ -89,7 +89,6 @@ def draw_probes(
     probe: Fraction,
     *,
     groups: NDArray[np.intp] | None = None,
-    strata: int = 1,
 ) -> Probed:
     """Give a share of the slots to cases below the cut, and say how likely each was drawn.
 
@@ -107,8 +106,6 @@ def draw_probes(
         The share of the slots, rounded down to whole probes.
     groups : ndarray of int, default=None
         The group of each case; the slots of a group go to its own cases.
-    strata : int, default=1
-        Parts of equal size, by score, in which equally many probes are drawn.
 
     Returns
     -------
@@ -117,17 +114,17 @@ def draw_probes(
     result = Probed(flagged.copy(), np.zeros(flagged.size, bool), np.where(flagged, 1.0, 0.0))
     codes = np.zeros(flagged.size, np.intp) if groups is None else groups
 
-    def ranked(rows: Rows) -> Rows:
-        return rows[rank(scores[rows], keys_within(tie_keys, rows))[0]]
-
     for group in np.unique(codes[flagged]):
         own = np.flatnonzero(codes == group)
-        n_probes = _free_slots(result, ranked(own[flagged[own]]), probe)
+        listed = own[flagged[own]]
+        listed = listed[rank(scores[listed], keys_within(tie_keys, listed))[0]]
+        n_probes = int(probe * listed.size)  # the last slots are taken away
+        result.flagged[listed[listed.size - n_probes :]] = False
         below = own[~result.flagged[own]]
-        for part, n_drawn in _parts(below if strata == 1 else ranked(below), n_probes, strata):
-            drawn = part[np.argsort(draw_keys(part), kind="stable")[:n_drawn]]
+        if n_probes:
+            drawn = below[np.argsort(draw_keys(below), kind="stable")[:n_probes]]
             result.flagged[drawn] = result.is_probe[drawn] = True
-            result.probabilities[part] = n_drawn / part.size
+            result.probabilities[below] = n_probes / below.size
     if probe > 0 and flagged.any() and not result.is_probe.any():
         warn_user(
             f"A share of {float(probe):g} of {int(flagged.sum())} slots is less than one probe: "
@@ -135,20 +132,3 @@ def draw_probes(
             UserWarning,
         )
     return result
-
-
-def _free_slots(result: Probed, listed: Rows, probe: Fraction) -> int:
-    """Take the last slots away from the listed cases, and return how many."""
-    n_probes = int(probe * listed.size)
-    result.flagged[listed[listed.size - n_probes :]] = False
-    return n_probes
-
-
-def _parts(below: Rows, n_probes: int, strata: int) -> list[tuple[Rows, int]]:
-    """Cut the cases into strata, with equally many probes in each; the first ones get the rest."""
-    n_parts = min(strata, n_probes)
-    if n_parts == 0:
-        return []
-    each, rest = divmod(n_probes, n_parts)
-    parts = np.array_split(below, n_parts)
-    return [(part, each + (place < rest)) for place, part in enumerate(parts)]

@@ -755,7 +755,6 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
         *,
         segments: ArrayLike | None = None,
         probe: Any = 0,
-        strata: int = 1,
         return_details: bool = False,
         values: ArrayLike | None = None,
         efforts: ArrayLike | None = None,
@@ -776,7 +775,7 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
             See the notes of the class. Values and efforts belong to this batch, and need not have
             been given to `fit`. A segment with a budget of work spends no more than that, and all
             segments together no more than the capacity for all items.
-        probe, strata, return_details, worth
+        probe, return_details, worth
             As for :func:`~shortlist.select`. Each segment with a capacity of its own gives a share
             of its own slots to probes.
 
@@ -796,7 +795,6 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
             capacity,
             worth=check_worth(worth),
             probe=check_probe(probe),
-            strata=strata,
         )
         return chosen if return_details else chosen.flagged
 

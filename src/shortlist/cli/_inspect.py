@@ -105,7 +105,7 @@ def _print_model(content: dict[str, Any]) -> None:
 def _facts(content: dict[str, Any], card: dict[str, Any]) -> dict[str, Any]:
     """Return what is known about a model, by names; None for what it does not have."""
     from ..capacity import Capacity
-    from ..thresholds.words import capacity_in_words, guarantee_in_short
+    from ..thresholds.promise import capacity_in_words, guarantee_in_short
 
     schema, work = content["schema"], content["schema"].get("work") or {}
     capacity = Capacity.from_json(content["capacity"])

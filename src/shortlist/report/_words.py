@@ -6,7 +6,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 from ..tables import TableModel
-from ..thresholds.words import capacity_in_words, guarantee_in_words
+from ..thresholds.promise import capacity_in_words, guarantee_in_words
 
 
 def percent(share: float | None) -> str:

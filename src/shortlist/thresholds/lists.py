@@ -21,7 +21,7 @@ from .._core.probing import (
     probe_seed,
 )
 from .._core.ranking import TieKeys, flag_exactly, keys_within, lift
-from .._core.validation import check_count, check_scores, check_seed
+from .._core.validation import check_scores, check_seed
 from .._core.work import (
     Units,
     are_equal,
@@ -124,7 +124,6 @@ def select(
     efforts: ArrayLike | None = None,
     worth: Any = None,
     probe: Any = 0,
-    strata: int = 1,
     return_details: bool = False,
 ) -> Any:
     """Flag the most suspicious items of a batch: exactly as many as the capacity allows.
@@ -164,9 +163,6 @@ def select(
         probability; rounded down to whole items. The number of flags stays the same. Pass ids, or
         another `random_state` for each batch: without ids the same key draws the same positions in
         every batch. See :func:`~shortlist.feedback.estimate_missed`. Not with a budget of work.
-    strata : int, default=1
-        Parts of equal size, by score, of the items below the cut; equally many probes are drawn in
-        each.
     return_details : bool, default=False
         Return a :class:`~shortlist.thresholds.Selection` rather than the flags alone.
 
@@ -238,7 +234,7 @@ def select(
     if share:
         refuse_probes_of_work(capacity)
         draw_keys = keys_by_id(ids, seed=probe_seed(seed))
-        found = items.with_probes(found, share, draw_keys, strata=strata)
+        found = items.with_probes(found, share, draw_keys)
     return found if return_details else found.flagged
 
 
@@ -361,7 +357,6 @@ class Candidates:
         probe: Fraction,
         draw_keys: TieKeys,
         *,
-        strata: Any = 1,
         groups: Rows | None = None,
     ) -> Selection:
         """Give a share of the slots of a list to items below the cut, drawn at random."""
@@ -373,7 +368,6 @@ class Candidates:
             draw_keys,
             probe,
             groups=groups,
-            strata=check_count("strata", strata),
         )
         gain = float(self._gains[drawn.flagged].sum())
         gap = found.bound - gain

@@ -31,11 +31,11 @@ from ..exceptions import CapacityError, InsufficientCalibrationWarning
 from ..worth import Worth
 from .guarantees import Place, tail_mean
 from .lists import Candidates, Selection, refuse_probes_of_work
+from .promise import promise_in_words
 from .samples import CalibrationSample, RowFacts
 from .segments import SegmentCapacities, check_segment_capacities
 from .terms import Terms
 from .threshold import CalibratedThreshold, check_given
-from .words import promise_in_words
 
 __all__ = ["Decisions", "Rule"]
 
@@ -191,7 +191,6 @@ class Rule:
         *,
         worth: Worth | None = None,
         probe: Fraction = _NO_PROBES,
-        strata: int = 1,
     ) -> Selection:
         """Choose the best list within the capacity for this batch, or within that of the rule."""
         limit = self.capacity if capacity is None else check_capacity(capacity)
@@ -203,7 +202,7 @@ class Rule:
         if not probe:
             return found
         draw_keys = facts.keys(probe_seed(self.terms.seed))
-        return items.with_probes(found, probe, draw_keys, strata=strata, groups=facts.segments)
+        return items.with_probes(found, probe, draw_keys, groups=facts.segments)
 
     def _best_list(
         self, items: Candidates, segments: Rows | None, limit: Capacity, worth: Worth | None

@@ -19,9 +19,8 @@ from .._core.work import are_equal, check_max_effort
 from ..capacity import Capacity, check_efforts_suit, exact
 from ..worth import Worth
 from ._bands import simultaneous_interval
-from ._unknown_prevalence import confident_k_by_walking
 from ._worth import worth_limit
-from .guarantees import Place, plug_in_k, rate_above
+from .guarantees import Place, confident_k_by_walking, plug_in_k, rate_above
 from .promise import (
     COVER_PREVALENCE,
     FOLD_GUARANTEES,
