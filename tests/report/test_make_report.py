@@ -208,8 +208,8 @@ def test_numbers_as_people_read_them():
 
 def curve_of(cases):
     """Return the capacity curve of the ranking."""
-    places = np.arange(cases.is_rare.size)
-    return capacity_curve(cases.is_rare[cases.order], -places, rare_label=True)
+    places = np.arange(cases.rare.size)
+    return capacity_curve(cases.rare[cases.order], -places, rare_label=True)
 
 
 def test_one_number_has_one_interval(summary, table_fit, new_cases):

@@ -39,7 +39,7 @@ def test_segments_add_up(table_fit, frame, path):
         own = teams == group["name"]
         assert group["n_items"] == own.sum()
         rule = measure_rule(
-            "", cases.is_rare[own], cases.flagged[own], table_fit.model.classifier.capacity
+            "", cases.rare[own], cases.flagged[own], table_fit.model.classifier.capacity
         )
         assert (group["n_flagged"], group["found"]) == (rule.flagged, rule.found)
         assert group["detection"] == rule.found / group["n_rare"]

@@ -456,18 +456,14 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
         by_value = terms.worth is not None and terms.worth.kind == "value"
         weighs = facts.values is not None or facts.efforts is not None or by_value
         needs_probabilities = weighs and self.response_method_ != "predict_proba"
-        if needs_probabilities and self.response_method != "auto":
+        is_trained = self._is_prefit or is_rare is None
+        if needs_probabilities and (is_trained or self.response_method != "auto"):
             raise ValueError(
                 "values, efforts and worth are weighed with the probability that an item is rare, "
-                f"which response_method={self.response_method!r} does not give. Use "
-                "response_method='auto': a model without probabilities is then calibrated."
-            )
-        if needs_probabilities and (self._is_prefit or is_rare is None):
-            raise ValueError(
-                "values, efforts and worth are weighed with the probability that an item is rare, "
-                f"and the trained {type(self.estimator).__name__} gives none. Wrap it in "
-                "CalibratedClassifierCV(FrozenEstimator(model)) of scikit-learn, and fit that on "
-                "other items than these."
+                f"which {self.response_method_!r} of {type(self.estimator).__name__} does not "
+                "give. Use response_method='auto': a model that is fitted here is then calibrated. "
+                "Wrap a trained one in CalibratedClassifierCV(FrozenEstimator(model)) of "
+                "scikit-learn, and fit that on other items than these."
             )
         if self._is_prefit or is_rare is None:
             return self.estimator

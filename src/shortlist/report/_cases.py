@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.arrays import Doubles, Mask, Rows
+from .._core.arrays import Mask, Rows
 from ..exceptions import TableError
 from ..tables import ReadOptions, TableModel
 from ..tables.columns import Feature
@@ -91,14 +91,10 @@ class Cases:
 
     Attributes
     ----------
-    X : data frame
-        Features.
-    ids : ndarray or None
-        Ids of the cases.
+    rows : TableRows
+        The cases themselves, with what is known about them.
     target : str or None
         The column with the labels; None if there are none.
-    is_rare : ndarray of bool or None
-        Labels, if they are known.
     scores, flagged : ndarray
         Scores, and the decisions of the calibrated rule.
     decided_scores : ndarray
@@ -112,14 +108,10 @@ class Cases:
         The segment of each case, if they were asked for.
     days : ndarray or None
         The moment of each case in days since 1970, if it was asked for; NaN where it is empty.
-    values, efforts : ndarray or None
-        What each case is worth if it is rare, and how much work it takes, if that is known.
     """
 
-    X: Any
-    ids: NDArray[Any] | None
+    rows: TableRows
     target: str | None
-    is_rare: Mask | None
     scores: NDArray[np.float64]
     flagged: Mask
     decided_scores: NDArray[np.float64]
@@ -127,8 +119,6 @@ class Cases:
     seen: SeenRows | None = None
     segments: NDArray[Any] | None = None
     days: NDArray[np.float64] | None = None
-    values: Doubles | None = None
-    efforts: Doubles | None = None
 
     @property
     def n_items(self) -> int:
@@ -143,8 +133,7 @@ class Cases:
     @property
     def rare(self) -> Mask:
         """The labels; only for cases that have them."""
-        assert self.is_rare is not None
-        return self.is_rare
+        return labels_of(self.rows)
 
     def first(self, count: int) -> Mask:
         """Return a mask of the `count` most suspicious cases."""
@@ -157,7 +146,7 @@ class Cases:
 
         A budget of work allows the highest of the ranking, as many as it pays for.
         """
-        capacity, efforts = model.limit_for(self.efforts)
+        capacity, efforts = model.limit_for(self.rows.efforts)
         n_items = self.n_items if own is None else int(own.sum())
         if efforts is None:
             return capacity.max_flags(n_items, prevalence)
@@ -167,7 +156,8 @@ class Cases:
 
     def name(self, place: int) -> str:
         """Return the id of a case, or its row below the heading; long ids are cut short."""
-        return f"row {place + 1}" if self.ids is None else short(str(self.ids[place]), _LONGEST_ID)
+        ids = self.rows.ids
+        return f"row {place + 1}" if ids is None else short(str(ids[place]), _LONGEST_ID)
 
 
 def read_cases(
@@ -204,10 +194,8 @@ def read_cases(
     if len(model.classifier.calibrations_) > 1:
         scores = np.asarray(model.list_scores(rows), dtype=np.float64)
     return Cases(
-        X=rows.X,
-        ids=rows.ids,
+        rows=rows,
         target=target,
-        is_rare=rows.is_rare,
         scores=scores,
         flagged=decided.flagged,
         decided_scores=decided_scores,
@@ -215,8 +203,6 @@ def read_cases(
         seen=model.seen_in(rows),
         segments=None if segment is None else _segments(table, segment),
         days=None if time is None else _days(table, time, schema, rows),
-        values=rows.values,
-        efforts=rows.efforts,
     )
 
 

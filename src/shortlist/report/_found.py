@@ -23,7 +23,6 @@ from ..tables.rules import (
     measure_rule,
     share_paid,
 )
-from ..tables.schema import TableRows
 from ._cases import Cases
 from ._words import number, percent
 
@@ -85,13 +84,13 @@ def compare_rules(model: TableModel, cases: Cases) -> dict[str, Any]:
 
     As in `evaluate`, a multiple refers to the share of rare cases here, not in the fit.
     """
-    capacity, efforts = model.limit_for(cases.efforts)
+    capacity, efforts = model.limit_for(cases.rows.efforts)
     room = cases.room(model, rare_share(cases.rare))
     length = f" of {room:,}" if efforts is None else " within the budget"
     flags = {
         "own": ("This model, case by case", cases.flagged),
         "list": (f"This model, a list{length}", cases.first(room)),
-        "default": ("Default threshold", model.predict(cases.X)),
+        "default": ("Default threshold", model.predict(cases.rows.X)),
     }
 
     def measured(name: str, flagged: Mask) -> dict[str, Any]:
@@ -129,12 +128,10 @@ def value_found(
     model: TableModel, cases: Cases, *, budget: float | None = None
 ) -> dict[str, Any] | None:
     """Measure rules in money; None without labels, or without values and efforts."""
-    if cases.is_rare is None:
+    if cases.rows.is_rare is None:
         return None
-    rows = TableRows(cases.X, values=cases.values, efforts=cases.efforts)
-    known = {"is_rare": cases.is_rare, "flagged": cases.flagged}
-    columns = known | weighed_columns(model, rows)
-    money = money_of(model, columns, budget=budget)
+    known = {"is_rare": cases.rows.is_rare, "flagged": cases.flagged}
+    money = money_of(model, known | weighed_columns(model, cases.rows), budget=budget)
     if money is None:
         return None
     own = money.rules[0]

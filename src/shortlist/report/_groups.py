@@ -77,7 +77,7 @@ def _measure(model: TableModel, cases: Cases, name: str, own: Mask) -> dict[str,
         "room": cases.room(model, model.classifier.reference_prevalence_, own),
         "notes": [],
     }
-    return group if cases.is_rare is None else group | _found(model, cases, own, n_flagged)
+    return group if cases.rows.is_rare is None else group | _found(model, cases, own, n_flagged)
 
 
 def _found(model: TableModel, cases: Cases, own: Mask, n_flagged: int) -> dict[str, Any]:

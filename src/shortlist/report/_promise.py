@@ -18,7 +18,6 @@ from ..tables.drift import (
     verdict_on,
 )
 from ..tables.fingerprints import SeenRows
-from ..tables.schema import TableRows
 from ..thresholds import CalibratedThreshold
 from ._cases import Cases
 from ._words import model_capacity, model_guarantee, number, percent
@@ -108,7 +107,7 @@ def judge_work(model: TableModel, cases: Cases) -> tuple[str, str] | None:
     explain that. They are exact for every law of the work, because it is bounded.
     """
     classifier = model.classifier
-    _, efforts = model.weighed_by(TableRows(cases.X, efforts=cases.efforts))
+    _, efforts = model.weighed_by(cases.rows)
     if efforts is None or classifier.capacity.kind != "effort":
         return None
     unit = "units" if model.schema.work is None else model.schema.work.unit
@@ -187,7 +186,7 @@ def measure_drift(model: TableModel, cases: Cases) -> dict[str, Any]:
     score = compare_scores(model.classifier.calibration_scores_, cases.decided_scores)
     card = model.card
     profiles = () if card is None else card.profiles
-    columns = compare_columns(profiles, count_columns(profiles, cases.X))
+    columns = compare_columns(profiles, count_columns(profiles, cases.rows.X))
     judge_shifts([score, *columns])
     columns.sort(key=lambda column: -column["psi"])
     n_calibration = model.classifier.calibration_scores_.size
@@ -201,9 +200,12 @@ def measure_drift(model: TableModel, cases: Cases) -> dict[str, Any]:
             "after": cases.n_flagged / cases.n_items,
         },
         "prevalence": None
-        if card is None or cases.is_rare is None
+        if card is None or cases.rows.is_rare is None
         else _rates(
-            card.n_calibration_rare, card.n_calibration, int(cases.is_rare.sum()), cases.n_items
+            card.n_calibration_rare,
+            card.n_calibration,
+            int(cases.rows.is_rare.sum()),
+            cases.n_items,
         ),
         "verdict": verdict_on(score, columns),
     }

@@ -121,11 +121,11 @@ def make_report(
 
 
 def _data(model: TableModel, cases: Cases, path: Path) -> dict[str, Any]:
-    n_rare = None if cases.is_rare is None else int(cases.is_rare.sum())
+    n_rare = None if cases.rows.is_rare is None else int(cases.rows.is_rare.sum())
     return {
         "name": "standard input" if str(path) == "-" else path.name,
         "n_items": cases.n_items,
-        "has_labels": cases.is_rare is not None,
+        "has_labels": cases.rows.is_rare is not None,
         "n_rare": n_rare,
         "prevalence": None if n_rare is None else n_rare / cases.n_items,
         "target": cases.target or model.schema.target,
@@ -137,7 +137,7 @@ def _data(model: TableModel, cases: Cases, path: Path) -> dict[str, Any]:
 
 def _found(model: TableModel, cases: Cases, promise: dict[str, Any]) -> dict[str, Any]:
     """Return what only labels can tell."""
-    if cases.is_rare is None:
+    if cases.rows.is_rare is None:
         return dict.fromkeys(("comparison", "cuts", "cases"))
     cuts = spread_cuts(cases.n_items, room=promise["room"], n_flagged=cases.n_flagged)
     return {
@@ -172,7 +172,7 @@ def top_of_list(model: TableModel, cases: Cases) -> list[dict[str, Any]]:
     As on a list of `select`, each id takes one place.
     """
     chosen = _once_each(cases)[:_MOST_CASES]
-    X, scores = cases.X.iloc[chosen], cases.scores[chosen]
+    X, scores = cases.rows.X.iloc[chosen], cases.scores[chosen]
     explained = np.asarray(model.classifier.score_samples(X), dtype=np.float64)
     return [
         {
@@ -180,7 +180,7 @@ def top_of_list(model: TableModel, cases: Cases) -> list[dict[str, Any]]:
             "name": cases.name(place),
             "score": score,
             "flagged": bool(cases.flagged[place]),
-            "rare": None if cases.is_rare is None else bool(cases.is_rare[place]),
+            "rare": None if cases.rows.is_rare is None else bool(cases.rows.is_rare[place]),
             "reasons": [
                 {
                     "column": reason.column,
@@ -198,9 +198,9 @@ def top_of_list(model: TableModel, cases: Cases) -> list[dict[str, Any]]:
 
 def _once_each(cases: Cases) -> Rows:
     """Return the first row of each id, the most suspicious first."""
-    if cases.ids is None:
+    if cases.rows.ids is None:
         return cases.order
-    _, first = np.unique(cases.ids[cases.order].astype(str), return_index=True)
+    _, first = np.unique(cases.rows.ids[cases.order].astype(str), return_index=True)
     return cases.order[np.sort(first)]
 
 
