@@ -47,7 +47,6 @@ _EITHER_WAY = r"^[+-]?[1-9][0-9]{0,2}(\.[0-9]{3})?$"
 _WITH_UNIT = r"^[+-]?[0-9][0-9.,' ]*(?P<unit>[A-Za-zµ°²³/]{1,6})$"
 #: A negative number in brackets, or with its minus behind.
 _NEGATIVE = r"\)$|[0-9%A-Za-z€£$] *-$"
-_MAY_BE_A_DATE = r"^[0-9]{1,4}[./ -]|^[A-Z][a-z]{2,8},? [A-Z0-9]"
 _LIKE_DAYS = r"^[0-9]{1,4}[./-][0-9]{1,2}[./-][0-9]{2,4}$"
 _HAS_A_YEAR = "^(19|20)[0-9]{2}[^0-9]|[^0-9](19|20)[0-9]{2}$"
 _BEGINS_AS_A_NUMBER = r"^[^\p{L}\p{Nd}]{0,3}\p{Nd}"
@@ -430,8 +429,8 @@ def _truths(texts: _Texts, format: ColumnFormat) -> Guess | None:
 
 
 def _dates(texts: _Texts, format: ColumnFormat) -> Guess | None:
-    known = texts.known(format) if texts.any(_MAY_BE_A_DATE) else None
-    if known is None or not known.n_rows:
+    known = texts.known(format)
+    if not known.n_rows:
         return None
     formats = day_formats(known.values, known.counts)
     ways = (f"date_format='{texts.name}={order}/YYYY'" for order in ("DD/MM", "MM/DD"))

@@ -16,9 +16,16 @@ import numpy as np
 from .._core.extras import load_extra
 from .._core.files import flattened
 from ..exceptions import TableError
-from ._source import MISSING_TEXTS, OpenTable, listed, not_utf8, translated
+from ._source import (
+    MISSING_TEXTS,
+    OpenTable,
+    listed,
+    not_utf8,
+    note_subtotal,
+    rows_left_out,
+    translated,
+)
 from ._text_files import open_bytes, utf8_file
-from ._totals import note_subtotal, rows_left_out
 from .options import ReadOptions
 
 pa = load_extra("pyarrow", needed_for="Reading tables")

@@ -18,8 +18,7 @@ import numpy as np
 
 from .._core.extras import load_extra
 from ..exceptions import TableError
-from ._source import MISSING_TEXTS, OpenTable, translated
-from ._totals import IN_TOTALS, note_subtotal, rows_left_out
+from ._source import IN_TOTALS, MISSING_TEXTS, OpenTable, note_subtotal, rows_left_out, translated
 from .options import ReadOptions
 
 pa = load_extra("pyarrow", needed_for="Reading tables")

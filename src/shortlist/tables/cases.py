@@ -125,15 +125,10 @@ class CaseReader:
 
 
 def _names(source: OpenTable, keep: Collection[str]) -> list[str]:
-    """Return the columns that `keep` names; a name with a comma counts as one column first."""
-    names: list[str] = []
-    for given in keep:
-        known = given in source.columns
-        names += [given] if known else [name.strip() for name in given.split(",") if name.strip()]
-    if "all" in names and "all" not in source.columns:
+    """Return the columns that `keep` names."""
+    if "all" in keep and "all" not in source.columns:
         return list(source.columns)
-    source.require(names, "which keep=... names")
-    return list(dict.fromkeys(names))
+    return source.named("keep", keep)
 
 
 def _free(name: str, taken: Collection[str | None]) -> str:

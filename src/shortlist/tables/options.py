@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -100,35 +99,9 @@ class ReadOptions:
         """Return pairs of a column (None for all others) and a format of `strptime`."""
         return [_date_format(given) for given in self.date_format]
 
-    def names(self, option: str, known: Collection[str], name: str) -> list[str]:
-        """Return the columns that an option names, one by one or separated by commas."""
-        found: list[str] = []
-        for given in getattr(self, option):
-            parts = [given] if given in known else [part.strip() for part in given.split(",")]
-            for part in parts:
-                _check_known(part, option, known, name)
-                found.append(part)
-        return list(dict.fromkeys(found))
-
-    def check_dates(self, known: Collection[str], name: str) -> None:
-        """Raise an error if a date format is for a column that is not there."""
-        for column, _ in self.date_formats():
-            if column is not None:
-                _check_known(column, "date_format", known, name)
-
 
 #: Everything is inferred from the file.
 INFER_ALL = ReadOptions()
-
-
-def _check_known(column: str, option: str, known: Collection[str], name: str) -> None:
-    if column in known:
-        return
-    shown = ", ".join(repr(each) for each in list(known)[:12])
-    raise TableError(
-        f"{name} has no column {column!r}, which {option}=... names. "
-        f"Its columns are {shown}{' and more' if len(known) > 12 else ''}."
-    )
 
 
 def as_strptime(text: str) -> str:

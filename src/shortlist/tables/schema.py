@@ -134,7 +134,7 @@ class TableSchema:
         """
         wanted = [feature.name for feature in self.features]
         source.require(wanted, "which the model needs")
-        source.reading.check_dates(source.columns, source.name)
+        source.check_dates()
         if self.id is not None:
             source.require([self.id], "which is the id that the model was fitted with")
             wanted.append(self.id)
@@ -268,8 +268,8 @@ def infer_schema(
 def chosen_columns(source: OpenTable, target: str | None = None) -> list[str]:
     """Return the columns to learn from: those that were asked for, without those left out."""
     reading = source.reading
-    wanted = reading.names("columns", source.columns, source.name) or source.columns
-    dropped = reading.names("drop", source.columns, source.name)
+    wanted = source.named("columns", reading.columns) or source.columns
+    dropped = source.named("drop", reading.drop)
     if target in dropped:
         raise TableError(f"drop=... and target=... both name {target!r}. The labels are needed.")
     return [name for name in wanted if name not in dropped]
@@ -278,9 +278,9 @@ def chosen_columns(source: OpenTable, target: str | None = None) -> list[str]:
 def infer_features(source: OpenTable, table: Any, names: list[str]) -> tuple[Feature, ...]:
     """Tell the kinds of columns; what was decided about them is noted."""
     guesses, reading = {}, source.reading
-    reading.check_dates(source.columns, source.name)
-    categorical = reading.names("categorical", source.columns, source.name)
-    numeric = reading.names("numeric", source.columns, source.name)
+    source.check_dates()
+    categorical = source.named("categorical", reading.categorical)
+    numeric = source.named("numeric", reading.numeric)
     both = [name for name in categorical if name in numeric]
     if both:
         raise TableError(f"categorical=... and numeric=... both name {both[0]!r}. Use one of them.")
