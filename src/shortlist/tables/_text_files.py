@@ -151,48 +151,45 @@ def _checked(
 
     Arrow takes all that follows such a quote for one value.
     """
-    last, n_before, is_noted = None, 0, False
+    last, n_before, like_rows = "", 0, None
     for table in batches:
         if not table.num_rows:
             continue
-        _refuse_zero_bytes(table, name)
-        row = None if is_noted else _row_of_rows(table, delimiter)
-        if row is not None:
-            is_noted = True
-            notes.append(
-                f"A value in row {n_before + row + 1:,} of {name} holds lines that look like rows "
-                'of their own. If they are, a quote (") is missing at the end of a value, or one '
-                "too many begins it."
-            )
+        row = _row_of_rows(table, name, delimiter)
+        if row is not None and like_rows is None:
+            like_rows = n_before + row + 1
         n_before += table.num_rows
-        last = table.column(-1)[-1].as_py()
+        last = table.column(-1)[-1].as_py() or ""
         yield table
-    if last is not None and re.search("[\r\n]", last) and not _ends_with_quote(path):
+    if re.search("[\r\n]", last) and not _ends_with_quote(path):
         raise TableError(
             f'{name} has a quote (") that is never closed. It begins the last value of row '
             f"{n_before:,}, which begins with {last.splitlines()[0][:40]!r}. Close or remove it."
         )
+    if like_rows is not None:
+        notes.append(
+            f"A value in row {like_rows:,} of {name} holds lines that look like rows of their own. "
+            'If they are, a quote (") is missing at the end of a value, or one too many begins it.'
+        )
 
 
-def _row_of_rows(table: Any, delimiter: str) -> int | None:
-    """Return a row with a value that looks like several rows; None if there is none.
+def _row_of_rows(table: Any, name: str, delimiter: str) -> int | None:
+    """Refuse zero bytes; return a row with a value that looks like several rows, or None.
 
-    For each line end, a value between two stray quotes has as many delimiters as a row.
+    One of the lines of such a value has as many delimiters as a row.
     """
-    count, n_signs = pa.compute.count_substring, table.num_columns - 1
-    for column in table.columns if n_signs > 1 else ():
-        contents = (np.frombuffer(c.buffers()[2] or b"", dtype=np.uint8) for c in column.chunks)
-        if not any((content < _CONTROL).any() for content in contents):
-            continue
-        n_ends = pa.compute.max_element_wise(count(column, "\n"), count(column, "\r"))
-        n_expected = pa.compute.multiply(n_ends, n_signs)
-        like_rows = pa.compute.equal(count(column, delimiter), n_expected)
-        like_rows = pa.compute.and_(like_rows, pa.compute.greater(n_ends, 1))
-        places = np.flatnonzero(pa.compute.fill_null(like_rows, False))[:_MOST_TRIED]
-        for place in places.tolist():
-            _, *between, _ = column[place].as_py().splitlines()
-            if between and all(line.count(delimiter) == n_signs for line in between):
-                return int(place)
+    n_signs = table.num_columns - 1
+    cell, sign = f"[^\r\n{re.escape(delimiter)}]*", re.escape(delimiter)
+    like_a_row = f"[\r\n]{cell}(?:{sign}{cell}){{{n_signs}}}[\r\n]"
+    for column in table.columns:
+        (chunk,) = column.chunks
+        content = np.frombuffer(chunk.buffers()[2] or b"", dtype=np.uint8)
+        if not content.all():
+            raise TableError(_no_text(name))
+        if 1 < n_signs <= _MOST_TRIED and (content < _CONTROL).any():
+            row = pa.compute.index(pa.compute.match_substring_regex(chunk, like_a_row), True)
+            if row.as_py() >= 0:
+                return int(row.as_py())
     return None
 
 
@@ -203,14 +200,6 @@ def _ends_with_quote(path: Path) -> bool:
         while piece := file.read(_BLOCK_BYTES):
             end = (end + piece).rstrip(b" \t\r\n")[-1000:]
     return (len(end) - len(end.rstrip(b'"'))) % 2 == 1
-
-
-def _refuse_zero_bytes(table: Any, name: str) -> None:
-    for column in table.columns:
-        for chunk in column.chunks:
-            content = np.frombuffer(chunk.buffers()[2] or b"", dtype=np.uint8)
-            if not content.all():
-                raise TableError(_no_text(name))
 
 
 # --- encodings ---

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, overload
+from typing import Any
 
 from .._core.probing import BY_SCORE
 from .monitor import Finding
@@ -41,7 +41,7 @@ class SelectedRow:
 
 
 @dataclass(frozen=True)
-class Selection(Sequence[SelectedRow]):
+class Selection:
     """A list of rows, the most suspicious first, and what there is to say about it.
 
     Attributes
@@ -70,11 +70,10 @@ class Selection(Sequence[SelectedRow]):
     findings: list[Finding]
     has_probes: bool = False
 
-    @overload
-    def __getitem__(self, place: int) -> SelectedRow: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[SelectedRow]: ...
-    def __getitem__(self, place: Any) -> Any:
+    def __iter__(self) -> Iterator[SelectedRow]:
+        return iter(self.rows)
+
+    def __getitem__(self, place: int) -> SelectedRow:
         return self.rows[place]
 
     def __len__(self) -> int:
