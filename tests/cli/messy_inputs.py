@@ -348,7 +348,7 @@ MORE_LATER = {
     "dollars, now none": (DOLLARS, text(), (), same()),
     "kg, now euros": (MASSES, text(amounts(lambda v: f"{v} EUR")), (), same("was in kg .* EUR")),
     "kg, now g": (MASSES, text(amounts(lambda v: f"{v} g")), (), refused("'amount' was numeric")),
-    "percent, now without": (SHARES, text(), (), refused("'amount' .* ended in %")),
+    "percent, now without": (SHARES, text(), (), refused("'amount' .* Its values were in %")),
     "percent, now typed": (
         SHARES,
         parquet(amounts(lambda v: round(v / 100, 4))),

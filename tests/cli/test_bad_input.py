@@ -72,7 +72,7 @@ BAD_TABLES = {
         table(lambda f: f.assign(fraud=np.arange(len(f)) / 7)),
         "looks like a measurement",
     ),
-    "infinite": ("t.csv", table(lambda f: f.assign(amount=np.inf)), "infinite values"),
+    "infinite": ("t.csv", table(lambda f: f.assign(amount=np.inf)), "values that are infinite"),
     "duplicate columns": ("t.csv", raw(b"a,a,fraud\n1,2,no\n"), "more than one column named 'a'"),
     "not UTF-8": ("t.csv", raw(b"a,fraud\n\xe9,no\n"), "is not UTF-8"),
     "ragged": ("t.csv", raw(b"a,fraud\n1,no,3\n"), "more or fewer values"),

@@ -192,7 +192,11 @@ FITS = {
         (),
         refused("'amount' .*infinite.*row 4 .*--read na"),
     ),
-    "Infinity": (text(cells("amount", "-Infinity", FEW)), (), refused("'amount' holds 6 infinite")),
+    "Infinity": (
+        text(cells("amount", "-Infinity", FEW)),
+        (),
+        refused("'amount' holds 6 values that are infinite"),
+    ),
     "infinity, said": (text(cells("amount", "inf", FEW)), ("--read", "na=inf"), like(GAPS)),
     "no values": (text(cells("amount", None, range(400))), (), noted("'amount' is empty")),
     "only words": (
@@ -711,7 +715,12 @@ LATER = {
     ),
     "no heading": ((), text(header=False), (), refused("no column")),
     "ragged": ((), text(after="c9,1\n"), (), refused("row 401")),
-    "infinity": ((), text(cells("amount", "inf", FEW)), (), refused("'amount' holds 6 infinite")),
+    "infinity": (
+        (),
+        text(cells("amount", "inf", FEW)),
+        (),
+        refused("'amount' holds 6 values that are infinite"),
+    ),
     "empty": ((), raw(b""), (), refused("is empty")),
     "another truth": ((), text(cells("vip", "maybe", FEW)), (), refused("'vip' was true or false")),
     # as the table of the fit was

@@ -10,6 +10,7 @@ from numpy.testing import assert_array_equal
 from shortlist.exceptions import TableError
 from shortlist.tables._inference import guess_column
 from shortlist.tables._labels import as_ids, as_labels
+from shortlist.tables.column_format import ColumnFormat
 from shortlist.tables.columns import (
     MISSING_CATEGORY,
     Feature,
@@ -108,8 +109,10 @@ def test_a_changed_type_is_named(values, kind, wanted):
 
 def test_infinite_values_are_refused():
     """They would otherwise reach the model as if they were measurements."""
-    with pytest.raises(TableError, match="'x' holds 1 infinite value"):
+    with pytest.raises(TableError, match=r"'x' holds 1 values that are infinite.*na='-inf'"):
         Feature("x", "numeric").values(column([1.0, -np.inf]))
+    said = Feature("x", "numeric", ColumnFormat(missing=("-inf",)))
+    assert_array_equal(said.values(column([1.0, -np.inf])), [1.0, np.nan])
 
 
 def test_labels_and_ids_are_texts():

@@ -47,6 +47,7 @@ _ODD = {
     "\u2019": "'",
 }
 _TRANSLATION = str.maketrans(_ODD)
+_INFINITE = {"inf": math.inf, "-inf": -math.inf}
 
 
 @dataclass(frozen=True)
@@ -216,7 +217,7 @@ def find_number(text: str, format: ColumnFormat) -> float | None:
 @functools.cache
 def sentinels(format: ColumnFormat) -> frozenset[float]:
     """Return the numbers among the words for missing, such as -999."""
-    found = (find_number(word, format) for word in format.missing)
+    found = (_INFINITE.get(word, find_number(word, format)) for word in format.missing)
     return frozenset(number for number in found if number is not None)
 
 

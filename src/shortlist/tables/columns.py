@@ -10,7 +10,7 @@ import functools
 import math
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,6 @@ from .column_format import (
     PLAIN,
     ColumnFormat,
     currencies,
-    find_number,
     is_word_for_missing,
     number_parts,
     read_category,
@@ -151,21 +150,16 @@ class Feature:
         )
 
     def remedy_for(self, value: Any) -> str:
-        """Say which option or correction would let a text be read, if there is one."""
-        format = self.format
+        """Say how a text would have to be written, or which option would let it be read."""
         if not isinstance(value, str) or self.kind not in ("date", "numeric"):
             return ""
         if self.kind == "date":
             return f"Use date_format='{self.name}=...' if dates are written differently here. "
-        if find_number(value, replace(format, percent=not format.percent)) is not None:
-            if format.percent:
-                return "Its numbers ended in %, and 12 % is 0.12. Write the % here, too. "
-            return "Its numbers had no %. Write them without it, in the same unit. "
-        other = OTHER_SIGN[format.decimal]
-        if find_number(value, ColumnFormat(decimal=other, thousands=format.decimal)) is None:
-            return ""
-        words = "commas" if other == "," else "points"
-        return f"Use decimal={other!r} if this file has decimal {words}. "
+        written = self.format.in_words or "plain numbers with a decimal point"
+        return (
+            f"Its values were {written}: write them in the same way, or use "
+            f"decimal={OTHER_SIGN[self.format.decimal]!r} if that is the decimal sign here. "
+        )
 
     # --- numbers that are written as texts ---
 
@@ -309,14 +303,12 @@ def _check_size(values: NDArray[np.float64], column: Any, name: str, place: Plac
     if not too_large.any():
         return
     row = int(np.argmax(too_large))
-    is_infinite = bool(np.isinf(values[row]))
-    what = "infinite values" if is_infinite else f"values beyond {LARGEST:g}"
     given = column[row].as_py()
-    text = given.strip() if isinstance(given, str) else "" if is_infinite else repr(float(given))
-    as_missing = f"read them as missing with na={text!r}, " if 0 < len(text) <= 40 else ""
+    text = given.strip() if isinstance(given, str) else repr(float(given))
     raise TableError(
-        f"The column {name!r} holds {int(too_large.sum())} {what}, the first in {place.row(row)}. "
-        f"Leave unknown values empty, {as_missing}or replace them by a number."
+        f"The column {name!r} holds {int(too_large.sum())} values that are infinite or beyond "
+        f"{LARGEST:g}, the first in {place.row(row)}. Leave unknown values empty, replace them by "
+        f"a number, or read them as missing with na={text!r:.40}."
     )
 
 
