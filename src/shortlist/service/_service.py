@@ -158,13 +158,6 @@ class Service:
                 raise Problem(503, "unavailable", str(error)) from error
         raise Problem(503, "unavailable", "The database cannot be reached.")
 
-    def row(self, queue: str) -> QueueRow:
-        """Return the row of a queue; within `ask` only."""
-        for row in self.store.queues():
-            if row.name == queue:
-                return row
-        raise Problem(404, "not-found", f"There is no queue {queue!r:.80}.")
-
     # --- who may -------------------------------------------------------------------------------
 
     def admit(self, headers: dict[bytes, bytes], action: str, queue: str | None) -> ApiKey | None:
@@ -195,7 +188,10 @@ class Call(NamedTuple):
     @property
     def row(self) -> QueueRow:
         """The row of the queue; within `ask` only."""
-        return self.service.row(self.queue)
+        for row in self.store.queues():
+            if row.name == self.queue:
+                return row
+        raise Problem(404, "not-found", f"There is no queue {self.queue!r:.80}.")
 
     @property
     def key_id(self) -> str | None:

@@ -41,7 +41,8 @@ _POINTS, _MOST_READ = 96, 200_000
 # A rate alarm: the capacity is used up before this share of the period, or cases differ from the
 # mean of at least so many periods by this factor and so many standard deviations.
 _EARLY, _ENOUGH_PERIODS, _FACTOR, _DEVIATIONS = 0.5, 3, 2.0, 5.0
-_LOWEST_SHARE = 5  # one in so many of the reviewed cases, with the lowest scores
+# One in so many of the reviewed cases, with the lowest scores, if these are enough.
+_LOWEST_SHARE, _ENOUGH_OUTCOMES = 5, 5
 
 
 def capacities_of(store: Store, queue: int) -> list[tuple[float, int, float]]:
@@ -78,27 +79,28 @@ def describe_queue(store: Store, queue: QueueRow, now: float) -> Queue:
     )  # fmt: skip
 
 
+def _visible(call: Call) -> list[QueueRow]:
+    """Return the queues that the key may see."""
+    allowed = None if call.key is None else call.key.queues
+    return [row for row in call.store.queues() if allowed is None or row.name in allowed]
+
+
 def list_queues(call: Call) -> Queues:
     """All queues."""
-    allowed = None if call.key is None else call.key.queues
-    rows = [row for row in call.store.queues() if allowed is None or row.name in allowed]
-    return Queues([describe_queue(call.store, row, time.time()) for row in rows])
+    return Queues([describe_queue(call.store, row, time.time()) for row in _visible(call)])
 
 
 def read_metrics(call: Call) -> str:
     """Metrics for Prometheus."""
-    alarms = dict(
-        call.store.query(
-            "SELECT queue.name, count(*) FROM alarm JOIN queue ON "
-            "CAST(queue.id AS TEXT) = alarm.queue GROUP BY queue.name"
-        )
-    )
-    return call.service.metrics.render(
-        [
-            {**msgspec.structs.asdict(each), "alarms": alarms.get(each.name, 0)}
-            for each in list_queues(call).queues
-        ]
-    )
+    store, now = call.store, time.time()
+    described = [
+        {
+            **msgspec.structs.asdict(describe_queue(store, row, now)),
+            "alarms": len(list(_alarms(store, row, now))),
+        }
+        for row in _visible(call)
+    ]
+    return call.service.metrics.render(described)
 
 
 def read_status(call: Call) -> dict[str, Any]:
@@ -110,14 +112,15 @@ def read_status(call: Call) -> dict[str, Any]:
     history = _history(store, queue, described.number)
     reviewed = _reviewed(store, queue, described.number)
     outcomes = [rare for code, _, rare in reviewed if code != PROBE and rare is not None]
-    decider = call.service.deciders.get(call.queue)
-    replica = None if decider is None else decider.replica
+    lowest = outcomes[: len(outcomes) // _LOWEST_SHARE]
+    decider = call.service.decider(call.queue)
+    replica = decider.replica
     return {
         **msgspec.structs.asdict(described),
         "now": at,
         "model": None if replica is None else replica.model,
         "ready": call.service.ready,
-        "waiting": 0 if decider is None else decider.n_waiting,
+        "waiting": decider.n_waiting,
         "forecast": _forecast(described, passed),
         "scheduled": [
             {"from": begins, "count": amount}
@@ -130,14 +133,11 @@ def read_status(call: Call) -> dict[str, Any]:
         **_detection(queue, reviewed, sum(each["seen"] for each in history)),
         # Cases that more capacity would add have lower scores still than the lowest of those that
         # were reviewed. Therefore their share is what more capacity would find at best.
-        "more": _found(outcomes[: len(outcomes) // _LOWEST_SHARE], at_least=5),
+        "more": _found(lowest) if len(lowest) >= _ENOUGH_OUTCOMES else None,
         "alarms": [
-            {"kind": kind, "message": message, "at": at if since is None else since}
-            for kind, message, since in (
-                *_alarms(store, queue, at),
-                *_rate_alarms(described, passed, history),
-                *_drift_alarms(replica),
-            )
+            *_alarms(store, queue, at),
+            *_rate_alarms(described, passed, history, at),
+            *_drift_alarms(replica, at),
         ],
     }
 
@@ -222,45 +222,49 @@ def _detection(
     return {"detection": share, "detection_note": note}  # what is not a number is null in JSON
 
 
-def _found(outcomes: list[bool], *, at_least: int = 0) -> dict[str, Any] | None:
+def _found(outcomes: list[bool]) -> dict[str, Any]:
     """Return how many of reviewed cases were rare, and the interval of their share."""
     n, found = len(outcomes), sum(outcomes)
-    if n < at_least:
-        return None
     low, high = proportion_interval(found, n)
     share = found / n if n else None
     return {"reviewed": n, "found": found, "share": share, "low": float(low), "high": float(high)}
 
 
-def _alarms(store: Store, queue: QueueRow, now: float) -> list[tuple[str, str, float]]:
+def _alarm(kind: str, message: str, at: float) -> dict[str, Any]:
+    return {"kind": kind, "message": message, "at": at}
+
+
+def _alarms(store: Store, queue: QueueRow, now: float) -> Iterator[dict[str, Any]]:
     """Return the alarms that deciders raised, and one for claims that have expired."""
-    rows = store.query(
+    for row in store.query(
         "SELECT kind, message, at FROM alarm WHERE queue = ? ORDER BY at", str(queue.id)
-    )
+    ):
+        yield _alarm(*row)
     [(stale, oldest)] = store.query(
         "SELECT count(*), min(expires) FROM claim WHERE queue = ? AND expires <= ?", queue.id, now
     )
     if stale:
         message = f"{stale} claimed cases have no outcome, and their claims have expired."
-        rows.append(("claims", message, oldest))
-    return rows
+        yield _alarm("claims", message, oldest)
 
 
 def _rate_alarms(
-    described: Queue, passed: float, history: list[dict[str, Any]]
-) -> Iterator[tuple[str, str, None]]:
+    described: Queue, passed: float, history: list[dict[str, Any]], now: float
+) -> Iterator[dict[str, Any]]:
     """Say if cases come much faster or slower than in the last periods, or the capacity is gone."""
     before = [each["seen"] for each in history if each["number"] < described.number]
     usual, seen = passed * sum(before) / max(len(before), 1), described.seen
     unlikely = _DEVIATIONS * math.sqrt(usual + 1)
     if described.capacity and not described.remaining and passed < _EARLY:
-        yield "rate", f"The capacity was used up after {passed:.0%} of the period.", None
+        yield _alarm("rate", f"The capacity was used up after {passed:.0%} of the period.", now)
     elif len(before) >= _ENOUGH_PERIODS and not (
         usual / _FACTOR - unlikely <= seen <= _FACTOR * usual + unlikely
     ):
-        yield "rate", f"{seen:,} cases have arrived, where {usual:,.0f} are usual by now.", None
+        message = f"{seen:,} cases have arrived, where {usual:,.0f} are usual by now."
+        yield _alarm("rate", message, now)
 
 
-def _drift_alarms(replica: Replica | None) -> Iterator[tuple[str, str, None]]:
+def _drift_alarms(replica: Replica | None, now: float) -> Iterator[dict[str, Any]]:
     if replica is not None and replica.drift is not None and replica.drift.raised:
-        yield "drift", "Scores are no longer like the calibration scores of the model.", None
+        message = "Scores are no longer like the calibration scores of the model."
+        yield _alarm("drift", message, now)

@@ -7,6 +7,7 @@ import secrets
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from ..online import DriftAlarm
 from ._group import GroupMaker, join_queue, make_queue
@@ -19,6 +20,7 @@ from .store import CAPACITY, COMMAND, MODEL, TOTAL_SET, QueueRow, Store
 __all__ = ["prepare", "warm_up_controller"]
 
 _TOTAL = "all"
+_FIXED = ("period", "starts_at", "worth", "probe", "unit")
 
 
 def prepare(
@@ -124,35 +126,28 @@ def _compare(
     adopt: bool,
 ) -> None:
     """Refuse what cannot change, and change the rest if that is meant."""
-    kept, had_total = QueueSettings.from_json(row.settings), _total_of(store, row.total)
-    fixed = ("period", "starts_at", "worth", "probe", "unit")
-    before: dict[str, object] = {name: getattr(kept, name) for name in fixed}
-    now: dict[str, object] = {name: getattr(settings, name) for name in fixed}
-    if (had_total is None) != (total is None):
-        before["total"], now["total"] = had_total, total
-    for name, had in before.items():
-        if had != now[name]:
-            raise ValueError(
-                f"The queue {row.name!r} was made with {name} {had!r}, and not {now[name]!r}. This "
-                "cannot change. Use the old one or another database, or start without a model file "
-                "to leave all queues as they are."
-            )
-    had = {
-        "total": had_total,
-        "capacity": capacity_at(capacities_of(store, row.id), time.time()),
-        "model": _model_of(store, row.id),
+    kept = QueueSettings.from_json(row.settings)
+    pairs: dict[str, tuple[Any, Any]] = {
+        **{name: (getattr(kept, name), getattr(settings, name)) for name in _FIXED},
+        "total": (_total_of(store, row.total), total),
+        "capacity": (capacity_at(capacities_of(store, row.id), time.time()), count),
+        "model": (_model_of(store, row.id), model),
     }
-    wanted = {"total": total, "capacity": count, "model": model}
-    differing = [name for name in had if had[name] != wanted[name]]
-    if differing and not adopt:
-        words = [f"{name} {had[name]}, and not {wanted[name]}" for name in differing]
+    differing = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+    words = "; ".join(f"{name} {had!r}, and not {now!r}" for name, (had, now) in differing.items())
+    if not differing.keys().isdisjoint(_FIXED) or None in differing.get("total", ()):
         raise ValueError(
-            f"The queue {row.name!r} has {'; '.join(words)}. Start with --adopt to change it, or "
-            "change it while the service runs (PUT .../capacity, POST .../model)."
+            f"The queue {row.name!r} was made with {words}. This cannot change. Use the old one or "
+            "another database, or start without a model file to leave all queues as they are."
         )
-    if had["capacity"] != count:
+    if differing and not adopt:
+        raise ValueError(
+            f"The queue {row.name!r} has {words}. Start with --adopt to change it, or change it "
+            "while the service runs (PUT .../capacity, POST .../model)."
+        )
+    if "capacity" in differing:
         _change(store, row.id, CAPACITY, {kept.unit: count})
-    if had["model"] != model:
+    if "model" in differing:
         _change(store, row.id, MODEL, {"model": model})
 
 
