@@ -7,8 +7,6 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Doubles", "Floats", "Ints", "Mask", "Rows", "TieKeys"]
-
 #: Scores and features in single or double precision.
 Floats = NDArray[np.floating]
 Doubles = NDArray[np.float64]

@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["load_extra", "load_skops"]
-
 #: The extra of `pip install 'shortlist[...]'` that brings each optional package.
 EXTRAS = {
     "dask": "dask",

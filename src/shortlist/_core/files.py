@@ -12,15 +12,6 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-__all__ = [
-    "check_distinct",
-    "check_writable",
-    "flattened",
-    "sync_folder",
-    "to_plain",
-    "write_whole",
-]
-
 
 @contextlib.contextmanager
 def write_whole(path: Path) -> Iterator[BinaryIO]:

@@ -29,32 +29,6 @@ from .scoring import (
     with_out_of_bag,
 )
 
-__all__ = [
-    "Groups",
-    "TrainedModels",
-    "Unseen",
-    "WrapperMixin",
-    "aligned_with_rows",
-    "check_classes",
-    "check_cv_option",
-    "check_enough_rare",
-    "check_labels",
-    "check_trained",
-    "fit_on_folds",
-    "fit_out_of_bag",
-    "forget",
-    "hold_out",
-    "holds_out",
-    "is_prefit",
-    "random_folds",
-    "remember_features",
-    "restored_on_error",
-    "route",
-    "splits_of",
-    "stratified_folds",
-    "take_trained",
-]
-
 # Whole numbers and texts cannot be anything but labels.
 _PLAIN_LABELS = "biuUS"
 

@@ -36,22 +36,6 @@ from .arrays import Doubles, Mask, Rows, TieKeys
 from .scoring import n_rows, take_rows
 from .validation import name_rows
 
-__all__ = [
-    "MOST_ITEMS",
-    "check_id",
-    "check_ids",
-    "check_keyed_alike",
-    "hash_ids",
-    "hash_rows",
-    "is_drawn",
-    "is_missing",
-    "keys_by_id",
-    "lots_of",
-    "number_groups",
-    "tie_keys_of",
-    "values_of",
-]
-
 #: Of more calibration items than this, some are drawn.
 MOST_ITEMS = 1 << 20
 _DRAW_SEED = 0x5EED

@@ -24,15 +24,6 @@ from scipy.special import betaincinv, logsumexp
 
 from .arrays import Doubles
 
-__all__ = [
-    "Interval",
-    "clopper_pearson_lower",
-    "clopper_pearson_upper",
-    "mean_lower",
-    "mean_upper",
-    "proportion_interval",
-]
-
 
 class Interval(NamedTuple):
     """Two ends of a confidence interval."""

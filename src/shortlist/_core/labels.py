@@ -9,15 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = [
-    "SMALL_SAMPLE",
-    "EstimatedShare",
-    "count_labels",
-    "find_rare",
-    "rare_share",
-    "rarest_label",
-]
-
 #: The largest balanced samples that scikit-learn asks every classifier to fit: with names as
 #: labels, and with numbers.
 SMALL_SAMPLE = {"names": 30, "numbers": 300}

@@ -10,21 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .arrays import Floats, Mask
-from .ranking import TieKeys, keys_within, rank
+from .arrays import Floats, Mask, TieKeys
+from .ranking import keys_within, rank
 from .validation import check_number, warn_user
-
-__all__ = [
-    "BY_SCORE",
-    "NOT_SELECTED",
-    "PROBE",
-    "PROBE_WITHOUT_SLOT",
-    "KeyedDraws",
-    "Probed",
-    "check_probe",
-    "draw_probes",
-    "probe_seed",
-]
 
 #: Why a case is on the list, or not.
 BY_SCORE, PROBE, NOT_SELECTED = "score", "probe", "not selected"

@@ -23,27 +23,6 @@ from numpy.typing import NDArray
 from .arrays import Floats, Mask, Rows, TieKeys
 from .ids import lots_of
 
-__all__ = [
-    "AFTER_ALL",
-    "BEFORE_ALL",
-    "Cut",
-    "Cuts",
-    "TieKeys",
-    "as_calibrated",
-    "cell_of",
-    "count_above",
-    "cut_after",
-    "flag_above",
-    "flag_above_lifted",
-    "flag_exactly",
-    "keys_within",
-    "lift",
-    "nth_largest",
-    "rank",
-    "stricter",
-    "tied_positions",
-]
-
 _CHUNK = 1 << 16
 _SAMPLE = 1 << 16
 _SORT_BELOW = 1 << 20

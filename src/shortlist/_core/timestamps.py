@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["check_moments", "parse_moment", "to_seconds"]
-
 _FARTHEST = 1e15  # thirty million years; anything beyond is a mistake
 
 

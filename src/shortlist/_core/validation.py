@@ -14,23 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = [
-    "LARGEST",
-    "UNCHANGED",
-    "check_confidence",
-    "check_count",
-    "check_number",
-    "check_option",
-    "check_positive",
-    "check_same_length",
-    "check_sample_weight",
-    "check_scores",
-    "check_seed",
-    "is_unchanged",
-    "name_rows",
-    "warn_user",
-]
-
 #: Trees and networks compute in single precision. Larger numbers are codes for missing values.
 LARGEST = 1e38
 #: Stands for "as it is" where None has a meaning of its own.

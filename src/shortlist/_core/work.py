@@ -18,20 +18,6 @@ from .arrays import Doubles, Floats, Ints, Mask
 from .ranking import lift
 from .validation import check_positive, check_scores, name_rows
 
-__all__ = [
-    "Units",
-    "are_equal",
-    "check_efforts",
-    "check_max_effort",
-    "check_probabilities",
-    "check_values",
-    "count_in_units",
-    "expected_worth",
-    "in_order_of_worth",
-    "reaches",
-    "weigh",
-]
-
 _MOST_DIGITS = 9  # after the decimal point
 _LARGEST_SUM = 2.0**62
 _SOME = 512

@@ -6,8 +6,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from .._core.arrays import Floats, Ints, Rows
-from .._core.ranking import TieKeys
+from .._core.arrays import Floats, Ints, Rows, TieKeys
 from ._flow import FORBIDDEN, best_flow
 
 # The largest gain gets this many bits. Paths through up to 2**14 classes then fit into 64.

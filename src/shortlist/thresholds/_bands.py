@@ -39,14 +39,6 @@ from .._core.arrays import Rows
 from .._core.intervals import Interval
 from .guarantees import Place, confident_k
 
-__all__ = [
-    "bounded_places",
-    "crossing_probability",
-    "local_level",
-    "simultaneous_interval",
-    "simultaneous_place",
-]
-
 _STATES = 10.0  # standard deviations of a Poisson count kept; less than 1e-18 lies beyond
 _NEGLIGIBLE = 40
 

@@ -21,10 +21,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .._core.arrays import Doubles, Floats, Ints, Mask, Rows
-from .._core.ranking import TieKeys, cell_of, keys_within, lift, nth_largest, rank
-
-__all__ = ["Filled", "fill"]
+from .._core.arrays import Doubles, Floats, Ints, Mask, Rows, TieKeys
+from .._core.ranking import cell_of, keys_within, lift, nth_largest, rank
 
 _SORT_BELOW = 1 << 16
 # Items and lists, not seconds, because the answer must not depend on the machine; fewer where the

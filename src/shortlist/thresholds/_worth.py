@@ -26,8 +26,6 @@ from .guarantees import plug_in_k
 from .promise import Promise
 from .samples import CalibrationSample
 
-__all__ = ["worth_limit"]
-
 _PER_DOUBLING = 2
 
 

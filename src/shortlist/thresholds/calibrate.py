@@ -31,8 +31,6 @@ from .samples import CalibrationSample, ReferencePrevalence
 from .terms import Terms, described
 from .threshold import CalibratedThreshold
 
-__all__ = ["calibrate_counts", "calibrate_threshold"]
-
 
 def calibrate_threshold(
     scores: ArrayLike,

@@ -32,22 +32,6 @@ from scipy.special import betainc
 from .._core.arrays import Doubles, Mask, Rows
 from .._core.intervals import clopper_pearson_upper
 
-__all__ = [
-    "Place",
-    "confident_k",
-    "confident_k_by_walking",
-    "confident_place",
-    "exceedance",
-    "expected_k",
-    "expected_place",
-    "keeps_multiple",
-    "next_batch_place",
-    "plug_in_k",
-    "rate_above",
-    "shortfall_place",
-    "tail_mean",
-]
-
 
 class Place(NamedTuple):
     """A threshold between the places k + 1 and k + 2, with the share that is flagged in between."""

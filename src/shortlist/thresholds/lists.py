@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._core.arrays import Doubles, Floats, Mask, Rows
+from .._core.arrays import Doubles, Floats, Mask, Rows, TieKeys
 from .._core.ids import check_ids, keys_by_id
 from .._core.probing import (
     BY_SCORE,
@@ -20,7 +20,7 @@ from .._core.probing import (
     draw_probes,
     probe_seed,
 )
-from .._core.ranking import TieKeys, flag_exactly, keys_within, lift
+from .._core.ranking import flag_exactly, keys_within, lift
 from .._core.validation import check_scores, check_seed
 from .._core.work import (
     Units,
@@ -36,8 +36,6 @@ from ..capacity import Capacity, check_capacity, check_efforts_suit
 from ..exceptions import CapacityError
 from ..worth import Worth, check_worth
 from ._knapsack import fill
-
-__all__ = ["Candidates", "Selection", "refuse_probes_of_work", "select"]
 
 
 @dataclass(frozen=True)

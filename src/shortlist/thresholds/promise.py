@@ -19,21 +19,6 @@ from .guarantees import Place
 from .samples import CalibrationSample
 from .threshold import CalibratedThreshold
 
-__all__ = [
-    "COVER_PREVALENCE",
-    "FOLD_GUARANTEES",
-    "GUARANTEES",
-    "TIES",
-    "Promise",
-    "capacity_in_words",
-    "check_guarantee",
-    "guarantee_in_short",
-    "guarantee_in_words",
-    "place_of",
-    "promise_in_words",
-    "warn_too_few",
-]
-
 GUARANTEES = ("plug-in", "expected", "confident", "next-batch", "simultaneous")
 # The guarantees that the thresholds of several folds can keep together.
 FOLD_GUARANTEES = ("plug-in", "expected", "confident")

@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.arrays import Floats, Mask, Rows
+from .._core.arrays import Floats, Mask, Rows, TieKeys
 from .._core.ids import check_keyed_alike, tie_keys_of
 from .._core.intervals import Interval, clopper_pearson_lower
 from .._core.probing import probe_seed
-from .._core.ranking import Cuts, TieKeys, as_calibrated, keys_within
+from .._core.ranking import Cuts, as_calibrated, keys_within
 from .._core.scoring import Scores, n_rows
 from .._core.validation import UNCHANGED, check_scores, is_unchanged, warn_user
 from .._core.work import check_max_effort
@@ -36,8 +36,6 @@ from .samples import CalibrationSample, RowFacts
 from .segments import SegmentCapacities, check_segment_capacities
 from .terms import Terms
 from .threshold import CalibratedThreshold, check_given
-
-__all__ = ["Decisions", "Rule"]
 
 # Without a capacity for all items, as many may be flagged as the segments allow.
 _EVERYTHING = Capacity.fraction(1)

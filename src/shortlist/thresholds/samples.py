@@ -8,15 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.arrays import Doubles, Floats, Mask, Rows
+from .._core.arrays import Doubles, Floats, Mask, Rows, TieKeys
 from .._core.ids import MOST_ITEMS, is_drawn, keys_by_id, lots_of, tie_keys_of
 from .._core.intervals import clopper_pearson_lower
 from .._core.labels import EstimatedShare
-from .._core.ranking import TieKeys, keys_within, lift, tied_positions
+from .._core.ranking import keys_within, lift, tied_positions
 from .._core.validation import check_scores
 from .._core.work import weigh
-
-__all__ = ["CalibrationSample", "ReferencePrevalence", "RowFacts"]
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,6 @@ from .._core.validation import name_rows
 from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError, CapacityTypeError
 
-__all__ = ["SegmentCapacities", "check_segment_capacities", "segment_codes"]
-
 Codes = NDArray[np.intp]
 
 

@@ -32,8 +32,6 @@ from .promise import (
 from .samples import CalibrationSample, ReferencePrevalence
 from .threshold import CalibratedThreshold
 
-__all__ = ["Terms", "described", "largest_effort"]
-
 _UNKNOWN_PREVALENCE = ReferencePrevalence()
 _UNKNOWN_RATE = Interval(np.nan, np.nan)
 _MANY_TIED = 0.05  # share of the items that tie with a threshold

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._core.arrays import Doubles, Floats, Mask
+from .._core.arrays import Doubles, Floats, Mask, TieKeys
 from .._core.ids import check_ids, keys_by_id
 from .._core.intervals import Interval
-from .._core.ranking import Cuts, TieKeys
+from .._core.ranking import Cuts
 from .._core.validation import check_scores
 from .._core.work import check_efforts, check_max_effort, check_values, reaches, weigh
-
-__all__ = ["CalibratedThreshold", "check_given"]
 
 
 @dataclass(frozen=True, slots=True)
