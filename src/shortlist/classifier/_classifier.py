@@ -632,21 +632,13 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
         decisions = self.decide(X, ids=ids, segments=segments, values=values, efforts=efforts)
         return _labels_of(decisions, self.classes_, self._rare_index)
 
-    def decision_function(
-        self,
-        X: Any,
-        *,
-        ids: ArrayLike | None = None,
-        segments: ArrayLike | None = None,
-        values: ArrayLike | None = None,
-        efforts: ArrayLike | None = None,
-    ) -> NDArray[np.float64]:
+    def decision_function(self, X: Any, **known: ArrayLike | None) -> NDArray[np.float64]:
         """Return the distance of each score from its threshold, signed as scikit-learn expects.
 
         Parameters
         ----------
-        X, ids, segments, values, efforts
-            See :meth:`decide`.
+        X, **known
+            See :meth:`flag`.
 
         Returns
         -------
@@ -660,7 +652,7 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
             Where the model that decides about an item disagrees with its sign, the number is 0 or
             just above it, on the side of the prediction.
         """
-        decisions = self.decide(X, ids=ids, segments=segments, values=values, efforts=efforts)
+        decisions = self.decide(X, **known)
         if len(self.calibrations_) > 1 and decisions.by_class is None:
             decisions = _by_mean(decisions.flagged, self._score(X).rare, self.rule_)
         return _signed_margins(decisions, self._rare_index)

@@ -14,7 +14,7 @@ from .._core.arrays import Rows
 from .._core.files import to_plain
 from ..exceptions import TableError
 from ..tables import ReadOptions, TableModel, WorkColumns
-from ..tables.reasons import reasons_for
+from ..tables.reasons import reasons_for, value_in_words
 from ._cases import Cases, read_cases
 from ._found import compare_rules, cut_table, judge_reviews, neighbours, spread_cuts, value_found
 from ._groups import by_segment, by_time
@@ -182,12 +182,8 @@ def top_of_list(model: TableModel, cases: Cases) -> list[dict[str, Any]]:
             "flagged": bool(cases.flagged[place]),
             "rare": None if cases.rows.is_rare is None else bool(cases.rows.is_rare[place]),
             "reasons": [
-                {
-                    "column": reason.column,
-                    "value": _shown(reason.value),
-                    "effect": reason.effect,
-                }
-                for reason in reasons
+                {**vars(each), "value": short(value_in_words(each.value), _LONGEST_VALUE)}
+                for each in reasons
             ],
         }
         for rank, (place, score, reasons) in enumerate(
@@ -202,14 +198,6 @@ def _once_each(cases: Cases) -> Rows:
         return cases.order
     _, first = np.unique(cases.rows.ids[cases.order].astype(str), return_index=True)
     return cases.order[np.sort(first)]
-
-
-def _shown(value: Any) -> str:
-    if value is None:
-        return "missing"
-    if isinstance(value, bool):
-        return str(value).lower()
-    return short(f"{value:.6g}" if isinstance(value, float) else str(value), _LONGEST_VALUE)
 
 
 # --- commands to copy ---

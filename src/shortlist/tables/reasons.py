@@ -30,7 +30,7 @@ class Reason:
     @property
     def in_words(self) -> str:
         """The column, its value, and the effect, such as ``amount = 250 (+0.31)``."""
-        return f"{self.column} = {_in_words(self.value)} (+{self.effect:.2g})"
+        return f"{self.column} = {value_in_words(self.value)} (+{self.effect:.2g})"
 
 
 def reasons_for(
@@ -80,7 +80,8 @@ def _shown(value: Any, kind: str) -> Any:
     return bool(value) if kind == "boolean" else float(value)
 
 
-def _in_words(value: Any) -> str:
+def value_in_words(value: Any) -> str:
+    """Return a value as people read it."""
     if value is None:
         return "missing"
     if isinstance(value, bool):
