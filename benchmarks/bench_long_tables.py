@@ -31,13 +31,13 @@ _RUN = """
 import json, re, sys
 from pathlib import Path
 from shortlist.tables import load_model
-from shortlist.tables import _row_stream, evaluate_table, recalibrate_table
+from shortlist.tables import cases, evaluate_table, recalibrate_table
 from shortlist.distributed import evaluate
 
 name, model, path, check = sys.argv[1:]
 model = load_model(Path(model))
 if check == "1":
-    _row_stream._BLOCK_ROWS = _row_stream._MOST_BYTES = 10**12
+    cases._BLOCK_ROWS = cases._MOST_BYTES = 10**12
 work = {
     "load": lambda: None,
     "evaluate": lambda: evaluate_table(model, Path(path)),

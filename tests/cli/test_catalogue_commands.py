@@ -343,7 +343,7 @@ entry(
     "recalibrate: only rows of the fit",
     lambda d: ["recalibrate", d.model, d.table(known(d)), "-o", d.out()],
     2,
-    "rows trained or calibrated this model",
+    "trained or calibrated this model",
     "more recent rows",
 )
 entry(
@@ -819,7 +819,7 @@ entry(
     "flag: flags of the same id",
     lambda d: ["flag", d.model, d.table(pd.concat([d.new, d.new]))],
     0,
-    "repeat the id ('case')",
+    "repeat an id ('case')",
 )
 
 # --- outputs ---

@@ -121,13 +121,6 @@ def test_a_model_without_enough_calibration_says_so(table_fit, new_cases):
     assert "flags nothing" in render_report(summary)
 
 
-def test_without_a_card_there_is_a_page(table_fit, new_cases):
-    """Only the columns cannot be compared."""
-    summary = make_report(replace(table_fit.model, card=None), new_cases)
-    assert summary["drift"]["columns"] == []
-    assert render_report(summary)
-
-
 def test_drift_is_seen_where_it_is(table_fit, new_cases, tmp_path):
     """In the column that moved, in the scores, and nowhere else."""
     frame = pd.read_csv(new_cases)

@@ -20,7 +20,7 @@ from shortlist.report._promise import judge_promise
 from shortlist.report._summary import next_steps
 from shortlist.report._words import percent
 from shortlist.tables import select_rows
-from shortlist.tables.fingerprints import SeenRows
+from shortlist.tables.learned_rows import SeenRows
 
 
 @pytest.fixture(scope="module")
@@ -160,13 +160,6 @@ def test_a_few_rows_that_repeat_by_chance_change_nothing(table_fit):
     assert "would do so by chance" in promise["explanation"]
 
 
-def test_a_model_without_fingerprints_says_what_it_assumes(table_fit, new_cases):
-    """Older model files cannot tell."""
-    summary = make_report(replace(table_fit.model, fingerprints=None), new_cases)
-    assert summary["promise"]["seen"] is None
-    assert "assume that the model has not seen" in render_report(summary)
-
-
 # --- several models ---
 
 
@@ -182,7 +175,7 @@ def test_a_model_of_several_folds_has_a_report(table_fit, cases, new_cases):
         ties="hash",
         random_state=0,
     ).fit(rows.X, rows.is_rare, ids=rows.ids)
-    summary = make_report(replace(model, classifier=folds, fingerprints=None), new_cases)
+    summary = make_report(replace(model, classifier=folds), new_cases)
     assert len(summary["calibration"]["thresholds"]) == 3
     assert summary["promise"]["verdict"] in ("kept", "chance")
     assert summary["drift"]["score"]["shift"] == "none seen"

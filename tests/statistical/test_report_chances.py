@@ -7,7 +7,7 @@ from scipy.stats import betabinom
 
 from shortlist import Capacity, calibrate_threshold
 from shortlist.report._promise import expected_flags
-from shortlist.tables.drift import chances_of_flags
+from shortlist.tables.monitor import chances_of_flags
 
 
 def test_chances_are_those_of_the_beta_binomial_law(rng):

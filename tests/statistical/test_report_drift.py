@@ -5,13 +5,8 @@ import pandas as pd
 import pytest
 
 from shortlist.tables.columns import Feature
-from shortlist.tables.drift import (
-    column_profiles,
-    compare_columns,
-    compare_scores,
-    count_columns,
-    judge_shifts,
-)
+from shortlist.tables.drift import compare_columns, compare_scores, judge_shifts
+from shortlist.tables.learned_rows import column_profiles
 from shortlist.tables.schema import TableSchema
 
 FEATURES = (
@@ -48,6 +43,11 @@ def profiles_of(rng, n):
     return column_profiles(table(rng, n), SCHEMA, bins_from=table(rng, n))
 
 
+def counts_of(profiles, rows):
+    """Return the counts of other rows in the bins of each column."""
+    return [profile.count(rows[profile.name]) for profile in profiles]
+
+
 @pytest.mark.parametrize("n_items", [15, 50, 500])
 def test_a_shift_is_seldom_named_where_there_is_none(n_items):
     """At most one table in a hundred, whatever its number of rows and columns."""
@@ -57,7 +57,7 @@ def test_a_shift_is_seldom_named_where_there_is_none(n_items):
         profiles = profiles_of(rng, 600)
         compared = [
             compare_scores(rng.normal(size=600).round(1), rng.normal(size=n_items).round(1)),
-            *compare_columns(profiles, count_columns(profiles, table(rng, n_items))),
+            *compare_columns(profiles, counts_of(profiles, table(rng, n_items))),
         ]
         judge_shifts(compared)
         named += any(each["shift"] != "none seen" for each in compared)
@@ -72,6 +72,6 @@ def test_a_large_shift_is_named(rng):
     """A number that doubles is seen with some hundred rows."""
     profiles = profiles_of(rng, 200)
     moved = table(rng, 400).assign(amount=lambda frame: 2.5 * frame["amount"])
-    columns = compare_columns(profiles, count_columns(profiles, moved))
+    columns = compare_columns(profiles, counts_of(profiles, moved))
     judge_shifts(columns)
     assert {c["name"]: c["shift"] for c in columns}["amount"] == "large"

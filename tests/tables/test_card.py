@@ -4,9 +4,11 @@ import numpy as np
 import pandas as pd
 
 from shortlist import Capacity
-from shortlist.tables import ModelCard, fit_table, load_model
+from shortlist._core.files import to_plain
+from shortlist.tables import fit_table, load_model
 from shortlist.tables.columns import Feature
-from shortlist.tables.drift import column_profiles
+from shortlist.tables.learned_rows import column_profiles
+from shortlist.tables.model_file import as_card
 from shortlist.tables.schema import TableSchema
 
 
@@ -46,7 +48,7 @@ def test_new_values_fall_into_the_outer_bins():
 def test_the_card_comes_back_from_json(table_fit):
     """As it was, with the sizes of all parts and what was noted."""
     card = table_fit.model.card
-    assert ModelCard.from_json(card.to_json()) == card
+    assert as_card({"card": to_plain(card)}) == card
     assert card.n_train + card.n_calibration == card.n_rows == 1_500
     assert card.measured_on == "calibration"
     assert card is table_fit.card

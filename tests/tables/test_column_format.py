@@ -6,11 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shortlist._core.files import to_plain
 from shortlist.exceptions import TableError
 from shortlist.tables import ReadOptions
 from shortlist.tables._inference import guess_column
 from shortlist.tables.column_format import ColumnFormat, read_number, simple_numbers
 from shortlist.tables.columns import Feature
+from shortlist.tables.model_file import as_schema
 from shortlist.tables.schema import TableSchema
 
 FORMS = st.builds(
@@ -72,7 +74,7 @@ def test_what_was_said_and_decided_survives_a_file():
     features = (Feature("x", "numeric", format),)
     reading = ReadOptions(sep="|", na=("-999",), drop=("y",))
     schema = TableSchema(features, "y", "yes", "id", reading, ("yes", "no"))
-    assert TableSchema.from_json(schema.to_json()) == schema
+    assert as_schema({"schema": to_plain(schema)}) == schema
 
 
 def test_what_is_said_later_goes_first():

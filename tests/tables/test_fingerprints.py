@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from shortlist.tables import fingerprints as module
-from shortlist.tables.fingerprints import RowFingerprints
+from shortlist.tables import learned_rows as module
+from shortlist.tables.learned_rows import RowFingerprints
 from shortlist.tables.schema import TableRows
 
 
@@ -97,6 +97,6 @@ def test_a_model_file_keeps_them(model_file, cases):
 
     model = load_model(model_file)
     with model.schema.open(cases) as source:
-        seen = model.seen_in(model.schema.read(source))
+        seen = model.fingerprints.compare(model.schema.read(source))
     assert seen.is_surprising
     assert seen.n_seen >= 0.75 * seen.n_items

@@ -14,7 +14,7 @@ from shortlist.tables import (
     recalibrate_table,
     select_rows,
 )
-from shortlist.tables._splits import Sidelined, divide_rows, make_folds
+from shortlist.tables.fit import Sidelined, divide_rows, make_folds
 
 CAPACITY = Capacity.count(100, per=1_000)
 
@@ -82,7 +82,7 @@ def test_test_rows_have_no_say_in_the_model(cases, tmp_path):
     """Other values in rows kept aside change what is measured, but not the model."""
     frame = pd.read_csv(cases)
     is_rare = (frame["fraud"] == "yes").to_numpy()
-    test = divide_rows(is_rare, Sidelined(), test_share=0.2, random_state=0).test
+    _, test = divide_rows(is_rare, Sidelined(), test_share=0.2, random_state=0)
     frame.loc[test, "amount"] = 1.0
     frame.to_csv(tmp_path / "changed.csv", index=False)
     before, after = (
@@ -113,8 +113,8 @@ def test_rows_of_a_group_are_never_learned_from_and_measured(cases):
     """Not in folds, and not in rows kept aside."""
     is_rare = (pd.read_csv(cases)["fraud"] == "yes").to_numpy()
     groups = np.arange(is_rare.size) // 3
-    parts = divide_rows(is_rare, Sidelined(groups=groups), test_share=0.2, random_state=0)
-    assert not np.intersect1d(groups[parts.learn], groups[parts.test]).size
+    learn, test = divide_rows(is_rare, Sidelined(groups=groups), test_share=0.2, random_state=0)
+    assert not np.intersect1d(groups[learn], groups[test]).size
     for learn, unseen in make_folds(is_rare, groups, "expected", random_state=0):
         assert not np.intersect1d(groups[learn], groups[unseen]).size
 

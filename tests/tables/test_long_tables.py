@@ -11,8 +11,8 @@ from shortlist._core import ids
 from shortlist.distributed import evaluate
 from shortlist.exceptions import TableError
 from shortlist.tables import (
-    _row_stream,
     _text_files,
+    cases,
     evaluate_table,
     read,
     recalibrate_table,
@@ -65,7 +65,7 @@ def in_pieces(monkeypatch):
         monkeypatch.setattr(_text_files, "_BLOCK_BYTES", 4_000)
         monkeypatch.setattr(_text_files, "_END_ROWS", 10)
         monkeypatch.setattr(select, "_SPARE", 0)
-        monkeypatch.setattr(_row_stream, "_BLOCK_ROWS", 101)
+        monkeypatch.setattr(cases, "_BLOCK_ROWS", 101)
 
     return switch
 

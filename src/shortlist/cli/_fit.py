@@ -171,7 +171,7 @@ def _numbers(result: FitResult, out: Path) -> dict[str, Any]:
         "rules": result.card.rules,
         "money": result.money,
         "notes": result.card.notes,
-        "schema": schema.to_json(),
+        "schema": schema,
     }
 
 

@@ -16,7 +16,7 @@ from . import _options as options
 from . import _shell as shell
 
 if TYPE_CHECKING:
-    from ..tables.flag import FlagSummary, SpentWork
+    from ..tables.flag import FlagSummary
 
 _IN_MEMORY = 1 << 24
 
@@ -108,7 +108,7 @@ def _print(summary: FlagSummary, out: Path | None, as_json: bool) -> None:
             {**vars(summary), "flagged_fraction": summary.flagged_fraction, "out": str(out)}
         )
         return
-    of_work = summary.work is not None and summary.work.effort is not None
+    of_work = summary.effort is not None
     capacity = "" if of_work else f"capacity is {shell.percent(summary.capacity_fraction)}, the "
     typer.echo(
         f"{summary.n_flagged:,} of {summary.n_items:,} flagged "
@@ -116,14 +116,11 @@ def _print(summary: FlagSummary, out: Path | None, as_json: bool) -> None:
         f"{'is ' if of_work else ''}{summary.guarantee!r}.",
         err=True,
     )
-    if summary.work is not None:
-        typer.echo(_spent_in_words(summary.work), err=True)
-
-
-def _spent_in_words(spent: SpentWork) -> str:
-    if spent.effort is None:
-        return f"Their expected value is {spent.value:,.6g}."
-    return (
-        f"They take {spent.effort:,.6g} {spent.unit}; the capacity allows {spent.allowed:,.6g} on "
-        f"so many cases. Their expected value is {spent.value:,.6g}."
-    )
+    taken = ""
+    if of_work:
+        taken = (
+            f"They take {summary.effort:,.6g} {summary.unit}; the capacity allows "
+            f"{summary.allowed:,.6g} on so many cases. "
+        )
+    if summary.value is not None:
+        typer.echo(f"{taken}Their expected value is {summary.value:,.6g}.", err=True)

@@ -78,8 +78,7 @@ def _view(column: ColumnView) -> tuple[str, str, str, str]:
 
 
 def _print_model(content: dict[str, Any]) -> None:
-    from ..tables.columns import Feature
-    from ..tables.model import RuleResult
+    from ..tables.model_file import as_card, as_schema
 
     card = content["card"] or {}
     shell.print_texts(
@@ -89,13 +88,13 @@ def _print_model(content: dict[str, Any]) -> None:
         show_header=False,
         title=f"Model of shortlist {content['shortlist_version']}",
     )
-    features = map(Feature.from_json, content["schema"]["features"])
+    features = as_schema(content).features
     columns = [(each.name, each.in_words) for each in features]
     shell.print_texts(("Column", "Read as"), columns, n_right=0, title="Columns")
     if card.get("rules"):
         shell.print_table(
             shell.RULES,
-            map(RuleResult.from_json, card["rules"]),
+            as_card(content).rules,
             title=f"On {card['n_test']:,} unseen rows, {card['n_test_rare']:,} of them rare",
         )
     for note in card.get("notes") or []:

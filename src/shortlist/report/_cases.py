@@ -13,7 +13,7 @@ from .._core.arrays import Mask, Rows
 from ..exceptions import TableError
 from ..tables import ReadOptions, TableModel
 from ..tables.columns import Feature
-from ..tables.fingerprints import SeenRows
+from ..tables.learned_rows import SeenRows
 from ..tables.measure import check_counts
 from ..tables.model import labels_of
 from ..tables.schema import TableRows, TableSchema
@@ -200,7 +200,7 @@ def read_cases(
         flagged=decided.flagged,
         decided_scores=decided_scores,
         order=model.rank(rows.X, rows.ids, scores),
-        seen=model.seen_in(rows),
+        seen=model.fingerprints.compare(rows),
         segments=None if segment is None else _segments(table, segment),
         days=None if time is None else _days(table, time, schema, rows),
     )

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._core.arrays import Mask, Rows
+from .._core.files import to_plain
 from .._core.intervals import proportion_interval
 from .._core.labels import rare_share
 from ..capacity import Capacity
@@ -98,11 +99,11 @@ def compare_rules(model: TableModel, cases: Cases) -> dict[str, Any]:
         rule = measure_rule(name, cases.rare, flagged, capacity, **options)
         paid = 1.0 if efforts is None else share_paid(flagged, capacity, efforts)
         is_over = paid < 1 or (efforts is None and int(flagged.sum()) > room)
-        return {**rule.to_json(), "over_capacity": is_over}
+        return {**to_plain(rule), "over_capacity": is_over}
 
     chance = replace(measure_random(cases.rare, capacity, efforts), rule="Random choice")
     rules = [{"kind": kind, **measured(*each)} for kind, each in flags.items()]
-    rules.append({"kind": "random", **chance.to_json(), "over_capacity": False})
+    rules.append({"kind": "random", **to_plain(chance), "over_capacity": False})
     return {
         "room": room,
         "rules": rules,

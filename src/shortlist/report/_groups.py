@@ -12,7 +12,7 @@ from .._core.arrays import Mask
 from .._core.extras import load_extra
 from .._core.intervals import proportion_interval
 from ..tables import TableModel
-from ..tables.drift import chances_of_flags
+from ..tables.monitor import chances_of_flags
 from ..tables.rules import interval_of_rule
 from ._cases import EMPTY, Cases
 from ._words import short

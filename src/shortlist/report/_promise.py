@@ -9,15 +9,9 @@ import numpy as np
 
 from .._core.intervals import Interval, mean_lower, proportion_interval
 from ..tables import TableModel
-from ..tables.drift import (
-    chances_of_flags,
-    compare_columns,
-    compare_scores,
-    count_columns,
-    judge_shifts,
-    verdict_on,
-)
-from ..tables.fingerprints import SeenRows
+from ..tables.drift import measure_shifts, verdict_on
+from ..tables.learned_rows import SeenRows
+from ..tables.monitor import chances_of_flags
 from ..thresholds import CalibratedThreshold
 from ._cases import Cases
 from ._words import model_capacity, model_guarantee, number, percent
@@ -183,12 +177,9 @@ _FEW = (
 
 def measure_drift(model: TableModel, cases: Cases) -> dict[str, Any]:
     """Compare new cases with the calibration cases of a model."""
-    score = compare_scores(model.classifier.calibration_scores_, cases.decided_scores)
     card = model.card
-    profiles = () if card is None else card.profiles
-    columns = compare_columns(profiles, count_columns(profiles, cases.rows.X))
-    judge_shifts([score, *columns])
-    columns.sort(key=lambda column: -column["psi"])
+    counts = [profile.count(cases.rows.X[profile.name]) for profile in model.card.profiles]
+    score, columns = measure_shifts(model, cases.decided_scores, counts)
     n_calibration = model.classifier.calibration_scores_.size
     return {
         "n_calibration": n_calibration,
@@ -200,7 +191,7 @@ def measure_drift(model: TableModel, cases: Cases) -> dict[str, Any]:
             "after": cases.n_flagged / cases.n_items,
         },
         "prevalence": None
-        if card is None or cases.rows.is_rare is None
+        if cases.rows.is_rare is None
         else _rates(
             card.n_calibration_rare,
             card.n_calibration,

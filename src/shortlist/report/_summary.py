@@ -156,9 +156,7 @@ def _card(model: TableModel) -> dict[str, Any]:
         "rare_label": schema.rare_label,
         "id": schema.id,
         "columns": [{"name": each.name, "kind": each.in_words} for each in schema.features],
-        "fit": None
-        if card is None
-        else {key: value for key, value in card.to_json().items() if key != "profiles"},
+        "fit": {key: value for key, value in to_plain(card).items() if key != "profiles"},
     }
 
 
@@ -173,7 +171,6 @@ def top_of_list(model: TableModel, cases: Cases) -> list[dict[str, Any]]:
     """
     chosen = _once_each(cases)[:_MOST_CASES]
     X, scores = cases.rows.X.iloc[chosen], cases.scores[chosen]
-    explained = np.asarray(model.classifier.score_samples(X), dtype=np.float64)
     return [
         {
             "rank": rank,
@@ -187,7 +184,7 @@ def top_of_list(model: TableModel, cases: Cases) -> list[dict[str, Any]]:
             ],
         }
         for rank, (place, score, reasons) in enumerate(
-            zip(chosen.tolist(), scores.tolist(), reasons_for(model, X, explained), strict=True), 1
+            zip(chosen.tolist(), scores.tolist(), reasons_for(model, X), strict=True), 1
         )
     ]
 

@@ -146,8 +146,7 @@ class LoadedModel:
         known = [(entry, item) for entry, item in read if item.error is None]
         if known:
             frame = self.frame([item for _, item in known])
-            scores = np.asarray(self.table.classifier.score_samples(frame), dtype=np.float64)
-            for (entry, _), each in zip(known, reasons_for(self.table, frame, scores), strict=True):
+            for (entry, _), each in zip(known, reasons_for(self.table, frame), strict=True):
                 self._reasons[entry.queue, entry.seq] = [reason.__dict__ for reason in each]
         return {entry.seq: self._reasons.get((entry.queue, entry.seq), []) for entry in entries}
 

@@ -4,7 +4,7 @@ Needs the extra `cli` (pandas and pyarrow). Each command of the command line par
 calls one function of this package, and prints the result.
 """
 
-from .check import check_table
+from .drift import check_table
 from .fit import fit_table
 from .flag import flag_rows
 from .measure import evaluate_table

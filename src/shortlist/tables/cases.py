@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryFile
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._core.arrays import Mask
 from .._core.extras import load_extra
+from .._core.ids import is_drawn
 from ..exceptions import TableError
 from ._labels import as_ids, look_damaged
 from ._source import OpenTable
 from .columns import MISSING_CATEGORY
 from .model import TableModel
-from .options import INFER_ALL, ReadOptions
+from .monitor import DriftMonitor
+from .options import ReadOptions
 from .read import open_table
 from .schema import TableRows
 from .write import without_escape
@@ -26,6 +29,11 @@ from .write import without_escape
 pd = load_extra("pandas", needed_for="Reading tables")
 pa = load_extra("pyarrow", needed_for="Reading tables")
 load_extra("pyarrow.compute", needed_for="Reading tables")
+
+#: Rows of a block, of the numbers that are gathered.
+_BLOCK_ROWS = 1 << 20
+#: Called with the number of rows that were read so far.
+RowsRead = Callable[[int], None]
 
 
 @dataclass(frozen=True)
@@ -48,80 +56,96 @@ class CaseRows(TableRows):
 
 
 class CaseReader:
-    """Reads the cases of an open table in chunks, without those that are to be left out.
+    """Reads the cases of a table in chunks, and compares them with the model card on the way.
 
-    `keep` names columns to carry along, and `taken` those of the output. Attributes: the name of
-    the `id` column, the number of rows read so far, with how many of each segment, and what was
-    `excluded`.
+    `keep` names columns to carry along, and `taken` those of the output. Attributes: the `id`
+    column, the number of rows read so far, with how many of each segment, `types` of the columns
+    carried along, the `monitor` and, at the end, `notes`.
     """
 
     def __init__(
         self,
         model: TableModel,
-        source: OpenTable,
+        path: Path,
         *,
+        target: str | None = None,
         keep: Collection[str] = (),
         id: str | None = None,
         exclude: Path | None = None,
         segment: str | None = None,
         taken: Collection[str] = (),
+        reading: ReadOptions | None = None,
+        may_be_empty: bool = False,
+        on_progress: RowsRead | None = None,
     ) -> None:
+        self._schema, self._path, self._target, self._reading = model.schema, path, target, reading
         self.id = model.schema.id if id is None else id
+        self._segment, self._exclude, self._may_be_empty = segment, exclude, may_be_empty
+        self._keep, self._taken = keep, taken
+        self._on_progress = on_progress or (lambda n_rows: None)
+        self.monitor = DriftMonitor(model)
+        self.n_read = 0
+        self.segments: Counter[str] = Counter()
+        self.types: dict[str, str] = {}
+        self.notes: list[str] = []
+        self._chunk: Any = None
+
+    def __iter__(self) -> Iterator[CaseRows]:
+        with self._schema.open(self._path, reading=self._reading) as source:
+            kept, excluded = self._columns(source)
+
+            def chunks(wanted: Collection[str]) -> Iterator[Any]:
+                """Read what is carried along as well, and remember the latest chunk."""
+                others = [name for name in (self.id, self._segment) if name is not None]
+                for self._chunk in source.chunks(list(dict.fromkeys([*wanted, *kept, *others]))):
+                    yield self._chunk
+
+            for rows in self._schema.rows(replace(source, chunks=chunks), target=self._target):
+                if not len(rows.X):
+                    continue
+                cases = self._cases(rows, kept)
+                self.n_read += len(cases)
+                if excluded is not None and cases.names is not None:
+                    cases = cases.take(np.flatnonzero(~excluded.found(cases.names)))
+                self.monitor.add(cases)
+                yield cases
+                self._on_progress(self.n_read)
+            if not self.n_read and not self._may_be_empty:
+                raise TableError(f"{source.name} has a heading, but no rows.")
+        self.notes = [] if excluded is None else excluded.in_words(self._path, self.id)
+
+    def _columns(self, source: OpenTable) -> tuple[dict[str, str], Exclusions | None]:
+        """Check the columns, and return those to carry along by name, and what to leave out."""
         if self.id is not None:
-            source.require([self.id], "which id=... names" if id else "the id of the model")
-        if self.id in taken:
+            source.require([self.id], "which id=... or the model names")
+        if self.id in self._taken:
             raise TableError(
                 f"The id column is named {self.id!r}, and so is a column of the output. Rename it "
                 "in the table, or name another one with id=..."
             )
-        if segment is not None:
-            source.require([segment], "which segment=... names")
-        self._schema, self._source, self._segment = model.schema, source, segment
-        wanted = [name for name in _names(source, keep) if name != self.id]
-        self._kept = {name: _free(name, (*taken, self.id)) for name in wanted}
-        self.excluded = None
-        if exclude is not None:
-            self.excluded = read_exclusions(exclude, self.id, source.reading)
-        self.types = dict.fromkeys(self._kept.values(), "string")
-        self.n_read = 0
-        self.segments: Counter[str] = Counter()
-        self._chunk: Any = None
+        if self._segment is not None:
+            source.require([self._segment], "which segment=... names")
+        wanted = [name for name in _names(source, self._keep) if name != self.id]
+        kept = {name: _free(name, (*self._taken, self.id)) for name in wanted}
+        self.types = dict.fromkeys(kept.values(), "string")
+        if self._exclude is None:
+            return kept, None
+        return kept, read_exclusions(self._exclude, self.id, source.reading)
 
-    def __iter__(self) -> Iterator[CaseRows]:
-        for rows in self._schema.rows(replace(self._source, chunks=self._chunks)):
-            if len(rows.X):
-                cases = self._cases(rows)
-                self.n_read += len(cases)
-                if self.excluded is not None and cases.names is not None:
-                    cases = cases.take(np.flatnonzero(~self.excluded.found(cases.names)))
-                yield cases
-
-    def _chunks(self, wanted: Collection[str]) -> Iterator[Any]:
-        """Read what the model needs and what is carried along, and remember the latest chunk."""
-        others = [*self._kept, *(name for name in (self.id, self._segment) if name is not None)]
-        every = list(dict.fromkeys([*wanted, *others]))
-        for chunk in self._source.chunks(every):
-            self._chunk = chunk
-            yield chunk
-
-    def _cases(self, rows: TableRows) -> CaseRows:
+    def _cases(self, rows: TableRows, kept: dict[str, str]) -> CaseRows:
         chunk, segments = self._chunk, None
         if self._segment is not None:
             segments = as_texts(chunk[self._segment], self._segment)
             self.segments.update(segments.tolist())
-        self.types = {shown: _kind(chunk[name].type) for name, shown in self._kept.items()}
-        kept = {shown: _plain(chunk[name], self.types[shown]) for name, shown in self._kept.items()}
+        self.types = {shown: _kind(chunk[name].type) for name, shown in kept.items()}
+        carried = {shown: _plain(chunk[name], self.types[shown]) for name, shown in kept.items()}
         return CaseRows(
             **vars(rows),
             numbers=np.arange(self.n_read, self.n_read + len(rows.X)),
             names=None if self.id is None else as_ids(chunk[self.id], self.id),
             segments=segments,
-            kept=pa.table(kept) if kept else None,
+            kept=pa.table(carried) if carried else None,
         )
-
-    def notes(self, path: Path) -> list[str]:
-        """Say what was left out."""
-        return [] if self.excluded is None else self.excluded.in_words(path, self.id)
 
 
 def _names(source: OpenTable, keep: Collection[str]) -> list[str]:
@@ -160,7 +184,7 @@ def as_texts(column: Any, name: str) -> NDArray[Any]:
 # --- cases to leave out ---
 
 
-def read_exclusions(path: Path, id: str | None, reading: ReadOptions = INFER_ALL) -> Exclusions:
+def read_exclusions(path: Path, id: str | None, reading: ReadOptions) -> Exclusions:
     """Return the ids in a table of cases that were reviewed before.
 
     The table has a column with the name of the id, or only one column. What was said about the
@@ -171,51 +195,40 @@ def read_exclusions(path: Path, id: str | None, reading: ReadOptions = INFER_ALL
             f"The cases in {path} are found by their ids, and this model has no id column. Name "
             "one with id=..."
         )
-    said = INFER_ALL.after(reading)
-    with open_table(path, reading=said) as source:
+    with open_table(path, reading=ReadOptions().after(reading)) as source:
         name = source.columns[0] if len(source.columns) == 1 else id
         source.require([name], "which is the id of the cases to leave out")
-        chunks = [chunk[name] for chunk in source.chunks([name])]
-    texts = [as_texts(chunk, name) for chunk in chunks]
-    every = np.unique(np.concatenate([np.zeros(0, object), *texts]).astype(object))
+        texts = [as_texts(chunk[name], name) for chunk in source.chunks([name])]
     # A list of ids without a heading: the first id is where the heading should be.
     heading = [] if name == id else [name]
-    ids = np.array([*heading, *every[every != MISSING_CATEGORY]], dtype=object)
-    return Exclusions(path, ids)
+    return Exclusions(path, {*heading, *(id for part in texts for id in part)} - {MISSING_CATEGORY})
 
 
 class Exclusions:
     """Finds cases that were reviewed before by their ids, and counts them.
 
-    Attributes
-    ----------
-    n_found : int
-        How many were found.
-    n_alike : int
-        How many others have an id that differs in leading zeros, case or spaces only; `alike` is
-        the first of them.
+    It also counts other ids that differ in leading zeros, case or spaces only.
     """
 
-    def __init__(self, path: Path, ids: NDArray[Any]) -> None:
-        self._path, self._ids = path, np.array([without_escape(str(id)) for id in ids], dtype=str)
+    def __init__(self, path: Path, ids: set[str]) -> None:
+        self._path, self._ids = path, np.array([without_escape(id) for id in ids], dtype=str)
         self._plain = _plain_ids(self._ids)
-        self.n_found = self.n_alike = 0
-        self.alike = ""
+        self._n_found, self._alike = 0, (0, "")
 
     def found(self, names: NDArray[Any]) -> Mask:
         """Return which of some ids belong to cases to leave out."""
         found: Mask = np.isin(names.astype(str), self._ids)
         others = names[~found].astype(str)
-        is_alike = np.array(pa.compute.is_in(_plain_ids(others), value_set=self._plain), bool)
-        self.n_found += int(found.sum())
-        self.n_alike += int(is_alike.sum())
-        if is_alike.any():
-            self.alike = self.alike or str(others[is_alike][0])
+        alike = others[np.array(pa.compute.is_in(_plain_ids(others), value_set=self._plain), bool)]
+        self._n_found += int(found.sum())
+        if alike.size:
+            self._alike = (self._alike[0] + alike.size, self._alike[1] or str(alike[0]))
         return found
 
     def in_words(self, path: Path, id: str | None) -> list[str]:
         """Say how many rows of a table were left out, and which ones perhaps should have been."""
-        if not (self.n_found or self.n_alike):
+        n_alike, alike = self._alike
+        if not (self._n_found or n_alike):
             return [
                 f"No id of {self._path} occurs in the column {id!r} of {path}: nothing was left "
                 "out. Check that both files write ids in the same way."
@@ -226,13 +239,13 @@ class Exclusions:
                 f"{self._path} holds ids such as 1.23E+12. A spreadsheet has shortened them, and "
                 "their cases are not left out. Export it again, with ids as text."
             )
-        if self.n_found:
-            notes.append(f"{_rows(self.n_found)} left out, because {self._path} has their ids.")
-        if self.n_alike:
+        if self._n_found:
+            notes.append(f"{_rows(self._n_found)} left out, because {self._path} has their ids.")
+        if n_alike:
             notes.append(
-                f"{_rows(self.n_alike)} not left out, whose ids in {id!r} of {path}, such as "
-                f"{self.alike!r}, differ from those of {self._path} in leading zeros, case or "
-                "spaces only. If they are the same cases, write the ids in the same way."
+                f"{_rows(n_alike)} not left out, whose ids in {id!r} of {path}, such as {alike!r}, "
+                f"differ from those of {self._path} in leading zeros, case or spaces only. If they "
+                "are the same cases, write the ids in the same way."
             )
         return notes
 
@@ -244,3 +257,65 @@ def _rows(number: int) -> str:
 def _plain_ids(ids: NDArray[Any]) -> Any:
     texts = pa.compute.utf8_lower(pa.compute.utf8_trim_whitespace(pa.array(ids, pa.string())))
     return pa.compute.replace_substring_regex(texts, "^0+([0-9])", r"\1")
+
+
+# --- numbers of many cases ---
+
+
+class Columns:
+    """Gathers a few numbers of each row in a temporary file, so that memory is bounded.
+
+    Close it after use, or open it in a `with` statement.
+    """
+
+    def __init__(self) -> None:
+        self._file = TemporaryFile(prefix="shortlist-")  # noqa: SIM115
+        self._dtype = np.dtype([])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._file.close()
+
+    def add(self, **columns: Any) -> None:
+        """Add the numbers of some rows; None stands for a column that there is not."""
+        given = {name: np.asarray(each) for name, each in columns.items() if each is not None}
+        if not self._dtype.names:
+            self._dtype = np.dtype([(name, each.dtype) for name, each in given.items()])
+        rows = np.empty(len(next(iter(given.values()))), dtype=self._dtype)
+        for name, each in given.items():
+            rows[name] = each
+        self._file.write(rows.tobytes())
+
+    def __contains__(self, name: str) -> bool:
+        return name in (self._dtype.names or ())
+
+    def get(self, name: str) -> NDArray[Any] | None:
+        """Return the numbers of that name; None if there are none."""
+        return None if name not in (self._dtype.names or ()) else self[name]
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        return np.concatenate([block[name] for block in self.blocks()])
+
+    def blocks(self) -> Iterator[dict[str, NDArray[Any]]]:
+        """Return all columns, block by block in the order of the rows."""
+        self._file.seek(0)
+        while content := self._file.read(_BLOCK_ROWS * self._dtype.itemsize):
+            rows = np.frombuffer(content, dtype=self._dtype)
+            yield {name: np.ascontiguousarray(rows[name]) for name in self._dtype.names or ()}
+
+    def summaries(self, kernel: Callable[[dict[str, NDArray[Any]]], Any]) -> Iterator[Any]:
+        """Call a function on every block."""
+        return map(kernel, self.blocks())
+
+    def drawn(self, n_rows: int) -> dict[str, NDArray[Any]]:
+        """Return the columns of about a million of these rows, drawn at random; of all if fewer."""
+        parts, start = [], 0
+        for block in self.blocks():
+            size = next(iter(block.values())).size
+            own = is_drawn(np.arange(start, start + size), n_rows)
+            parts.append({name: column[own] for name, column in block.items()})
+            start += size
+        names = self._dtype.names or ()
+        return {name: np.concatenate([part[name] for part in parts]) for name in names}

@@ -86,12 +86,6 @@ class Feature:
         """The type of its values: texts for categories, and numbers (days since 1970 for dates)."""
         return object if self.kind == "categorical" else np.float64
 
-    @classmethod
-    def from_json(cls, content: dict[str, Any]) -> Feature:
-        """Read what :meth:`TableSchema.to_json` wrote."""
-        format = {**content["format"], "missing": tuple(content["format"]["missing"])}
-        return cls(content["name"], content["kind"], ColumnFormat(**format))
-
     @property
     def read(self) -> Callable[[Any], Any]:
         """The function that reads one value, as JSON has it; it raises an error for others."""

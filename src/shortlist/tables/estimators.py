@@ -92,7 +92,11 @@ def own_name(estimator: Any) -> str:
 def columns_of_trained(
     estimator: Any, schema: TableSchema, name: str
 ) -> tuple[TableSchema, list[str]]:
-    """Return the schema with the columns that a trained model knows, and a note on them."""
+    """Return the schema with the columns that a trained model knows, and notes on its use."""
+    notes = [
+        f"The model is trained, so the rows of {name} calibrate it. None of them may have trained "
+        "it."
+    ]
     known = getattr(estimator, "feature_names_in_", None)
     have = {feature.name: feature for feature in schema.features}
     if known is None:
@@ -104,12 +108,12 @@ def columns_of_trained(
                 "the model on a data frame."
             )
         order = ", ".join(repr(column) for column in have)
-        return schema, [f"The model was trained without column names. It gets {order}."]
+        return schema, [*notes, f"The model was trained without column names. It gets {order}."]
     missing = [str(column) for column in known if column not in have]
     if missing:
         shown = ", ".join(repr(column) for column in missing[:5])
         raise TableError(f"{name} has no column {shown}, which the model was trained on.")
-    return replace(schema, features=tuple(have[str(column)] for column in known)), []
+    return replace(schema, features=tuple(have[str(column)] for column in known)), notes
 
 
 def adapted(estimator: Any, schema: TableSchema) -> TrainedModel:

@@ -7,10 +7,16 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.model_selection import (
+    GroupShuffleSplit,
+    StratifiedGroupKFold,
+    StratifiedKFold,
+    train_test_split,
+)
 
 from .._core.arrays import Mask, Rows
 from .._core.labels import rare_share
@@ -19,11 +25,9 @@ from ..capacity import Capacity, exact
 from ..classifier import CapacityClassifier
 from ..exceptions import TableError
 from ..learners.members import SIZES, watching_members
-from ..thresholds.promise import check_guarantee
+from ..thresholds.promise import FOLD_GUARANTEES, check_guarantee
 from ._fit_notes import notes_on, notes_on_times
-from ._splits import LATEST_SHARE, N_FOLDS, Sidelined, divide_rows, make_folds, set_aside
 from .columns import Place
-from .drift import column_profiles
 from .estimators import (
     LEARNERS,
     adapted,
@@ -33,19 +37,23 @@ from .estimators import (
     own_name,
     own_pipeline,
 )
-from .fingerprints import RowFingerprints
+from .learned_rows import RowFingerprints, column_profiles
 from .model import ModelCard, TableModel, labels_of, versions_in_use
 from .money import Money, money_of, weighed_columns
 from .options import ReadOptions
 from .read import open_table
 from .rules import Unseen, measure_out_of_fold, measure_test_rows
-from .schema import TableRows, TableSchema, infer_schema, reference_values
+from .schema import TableRows, TableSchema, infer_schema, is_missing, reference_values
 from .work import WorkColumns
 
 #: Rare rows, and other rows, that a fit needs; and that the threshold of a trained model needs.
 _FEWEST, _FEWEST_TO_CALIBRATE = 10, 5
-#: The share of the rows that measures a trained model.
-_SHARE_TO_MEASURE = 0.2
+#: Each score of a row comes from a model of the other nine tenths.
+N_FOLDS = 10
+#: Guarantees that do not hold with several thresholds need one model, and rows it has not seen.
+_SHARE_FOR_THRESHOLD = 0.25
+#: The share of the rows that measures a trained model, and of the latest rows that test any model.
+_SHARE_TO_MEASURE = LATEST_SHARE = 0.2
 _LARGE_CASES_PER_FOLD = 10
 _FEWEST_FOLDS = 2
 
@@ -70,7 +78,6 @@ class FitResult:
     @property
     def card(self) -> ModelCard:
         """Where the model comes from, and what it finds."""
-        assert self.model.card is not None
         return self.model.card
 
 
@@ -184,20 +191,24 @@ def fit_table(
     on_progress("reading", 0, 1)
     rows, schema, notes = read_to_fit(path, reading, target=target, id=id, rare=rare, work=work)
     if is_ready:
-        rows, schema = _for_trained(own, rows, schema, path, notes)
+        schema, about = columns_of_trained(own, schema, str(path))
+        rows, notes = rows.of_columns(schema.features), [*notes, *about]
     schema = _with_bound(schema, rows, capacity, guarantee, notes)
-    rows, schema, aside = _set_aside(rows, schema, time, group, notes)
-    parts = divide_rows(labels_of(rows), aside, test_share=share, random_state=random_state)
+    aside = set_aside(rows, schema, time=time, group=group)
+    notes += [n for f in schema.features if f.name == time for n in notes_on_times(rows.X[time], f)]
+    rows, schema = _without(rows, schema, (time, group))
+    notes += notes_on(rows, schema)
+    learn, test = divide_rows(labels_of(rows), aside, test_share=share, random_state=random_state)
     promise = {
         "capacity": capacity, "guarantee": guarantee, "confidence": confidence,
         "n_batches": n_batches, "random_state": random_state,
     }  # fmt: skip
-    data = _Data(rows, rows.take(parts.learn), rows.take(parts.test), schema, promise)
-    groups = aside.groups_of(parts.learn)
+    data = _Data(rows, rows.take(learn), rows.take(test), schema, promise)
+    groups = None if aside.groups is None else aside.groups[learn]
     if is_ready:
         data.check_enough(rows, _FEWEST_TO_CALIBRATE)
-        model = data.model(adapted(own, schema), own_name(own), None, cv="prefit")
-        return data.result(model, measure_test_rows(model, data.test), None, "held-out", notes)
+        model = data.model(adapted(own, schema), own_name(own), None, None, cv="prefit")
+        return data.result(model, measure_test_rows(model, data.test), "held-out", notes)
     data.check_enough(data.learned, _FEWEST)
     pairs = data.folds(check_count("folds", folds), groups)
     if own is None:
@@ -211,13 +222,13 @@ def fit_table(
     with watching_members(_by_fold(on_progress, len(pairs))):
         prevalence = _prevalence(labels_of(rows), capacity, guarantee)
         options = {"cv": pairs, "prevalence": prevalence}
-        model = data.model(estimator, learner, groups, **options)
-    if parts.test.size:
+        model = data.model(estimator, learner, groups, pairs, **options)
+    if test.size:
         where = "held-out" if time is None else "latest"
-        return data.result(model, measure_test_rows(model, data.test), pairs, where, notes)
+        return data.result(model, measure_test_rows(model, data.test), where, notes)
     where = "out-of-fold" if len(pairs) > 1 else "calibration"
     unseen = measure_out_of_fold(model, data.learned, [scored for _, scored in pairs], groups)
-    return data.result(model, unseen, pairs, where, notes)
+    return data.result(model, unseen, where, notes)
 
 
 def _check_unused(for_a_fit: dict[str, Any]) -> None:
@@ -227,19 +238,6 @@ def _check_unused(for_a_fit: dict[str, Any]) -> None:
     if unused:
         named = ", ".join(f"{name}=..." for name in unused)
         raise TableError(f"The model is trained; {named} would not be used.")
-
-
-def _for_trained(
-    own: Any, rows: TableRows, schema: TableSchema, path: Path, notes: list[str]
-) -> tuple[TableRows, TableSchema]:
-    """Return the columns that a trained model knows."""
-    schema, order = columns_of_trained(own, schema, str(path))
-    notes += [
-        f"The model is trained, so the rows of {path} calibrate it. None of them may have "
-        "trained it.",
-        *order,
-    ]
-    return rows.of_columns(schema.features), schema
 
 
 @dataclass(frozen=True)
@@ -259,9 +257,14 @@ class _Data:
         return capacity
 
     def model(
-        self, estimator: Any, learner: str, groups: NDArray[Any] | None, **options: Any
+        self,
+        estimator: Any,
+        learner: str,
+        groups: NDArray[Any] | None,
+        pairs: list[tuple[Rows, Rows]] | None,
+        **options: Any,
     ) -> TableModel:
-        """Fit a classifier with the promise to the rows to learn from."""
+        """Fit a classifier with the promise to the rows to learn from, in pairs of rows."""
         work, learned = self.schema.work, self.learned
         if work is not None:
             most = work.max_effort if self.capacity.kind == "effort" else None
@@ -277,7 +280,24 @@ class _Data:
             efforts=learned.efforts,
         )
         usual = reference_values(learned.X, self.schema)
-        return TableModel(classifier, self.schema, usual, learner)
+        known = RowFingerprints.of(learned, key=self.promise["random_state"])
+        return TableModel(classifier, self.schema, usual, learner, self._card(pairs), known)
+
+    def _card(self, pairs: list[tuple[Rows, Rows]] | None) -> ModelCard:
+        """Describe where a model comes from, before it is measured."""
+        calibrated, bins_from, n_train = self.learned, self.test.X, 0
+        if pairs is not None:
+            calibrated = self.learned.take(np.concatenate([scored for _, scored in pairs]))
+            bins_from = self.learned.X
+            n_train = len(self.learned.X) if len(pairs) > 1 else pairs[0][0].size
+        return ModelCard(
+            fitted_at=datetime.now(UTC).isoformat(timespec="seconds"),
+            versions=versions_in_use(),
+            **_sizes("n_rows", "n_rare", self.rows),
+            n_train=n_train,
+            **_sizes("n_calibration", "n_calibration_rare", calibrated),
+            profiles=column_profiles(calibrated.X, self.schema, bins_from=bins_from),
+        )
 
     def folds(self, wanted: int, groups: NDArray[Any] | None) -> list[tuple[Rows, Rows]]:
         """Return pairs of rows, to learn from and to be scored.
@@ -318,36 +338,19 @@ class _Data:
             self.capacity.as_ratio(rare_share(is_rare))
 
     def result(
-        self,
-        model: TableModel,
-        unseen: Unseen,
-        pairs: list[tuple[Rows, Rows]] | None,
-        measured_on: str,
-        notes: list[str],
+        self, model: TableModel, unseen: Unseen, measured_on: str, notes: list[str]
     ) -> FitResult:
-        """Describe a model, what was measured on rows that it has not seen, and what it knows."""
-        calibrated, n_train = self.learned, 0
-        if pairs is not None:
-            calibrated = self.learned.take(np.concatenate([scored for _, scored in pairs]))
-            n_train = len(self.learned.X) if len(pairs) > 1 else pairs[0][0].size
-        bins_from = self.test.X if pairs is None else self.learned.X
-        card = ModelCard(
-            fitted_at=datetime.now(UTC).isoformat(timespec="seconds"),
-            versions=versions_in_use(),
-            **_sizes("n_rows", "n_rare", self.rows),
-            n_train=n_train,
-            **_sizes("n_calibration", "n_calibration_rare", calibrated),
+        """Put what was measured on rows that a model has not seen into its card."""
+        card = replace(
+            model.card,
             **_sizes("n_test", "n_test_rare", unseen.rows),
             rules=tuple(unseen.rules),
-            profiles=column_profiles(calibrated.X, model.schema, bins_from=bins_from),
             measured_on=measured_on,
             notes=tuple(notes),
         )
-        fingerprints = RowFingerprints.of(self.learned, key=self.promise["random_state"])
         known = weighed_columns(model, unseen.rows, unseen.probabilities)
         known |= {"is_rare": labels_of(unseen.rows), "flagged": unseen.flagged}
-        money = money_of(model, known)
-        return FitResult(replace(model, card=card, fingerprints=fingerprints), money)
+        return FitResult(replace(model, card=card), money_of(model, known))
 
 
 def _sizes(every: str, rare: str, rows: TableRows) -> dict[str, Any]:
@@ -378,18 +381,14 @@ def _check_test_share(share: float | None, time: str | None) -> float:
     return float(share)
 
 
-def _set_aside(
-    rows: TableRows, schema: TableSchema, time: str | None, group: str | None, notes: list[str]
-) -> tuple[TableRows, TableSchema, Sidelined]:
-    """Leave out the columns that order or group the rows, and note what looks odd in the others."""
-    aside = set_aside(rows, schema, time=time, group=group)
-    notes += [n for f in schema.features if f.name == time for n in notes_on_times(rows.X[time], f)]
-    kept = tuple(feature for feature in schema.features if feature.name not in (time, group))
+def _without(
+    rows: TableRows, schema: TableSchema, aside: tuple[str | None, ...]
+) -> tuple[TableRows, TableSchema]:
+    """Leave out the columns that order or group the rows."""
+    kept = tuple(feature for feature in schema.features if feature.name not in aside)
     if not kept:
         raise TableError("There is no column left to learn from besides those that were named.")
-    rows, schema = rows.of_columns(kept), replace(schema, features=kept)
-    notes += notes_on(rows, schema)
-    return rows, schema, aside
+    return rows.of_columns(kept), replace(schema, features=kept)
 
 
 def _by_fold(on_progress: Progress, n_folds: int) -> Progress:
@@ -451,3 +450,101 @@ def _prevalence(is_rare: Mask, capacity: Capacity, guarantee: str) -> float | No
     while b * exact(share) > 1:  # more rare rows than in the population: everything is flagged
         share = float(np.nextafter(min(share, float(1 / b)), 0.0))
     return share
+
+
+# --- which rows train, which are scored by models without them, and which only test ---
+
+
+class Sidelined(NamedTuple):
+    """Columns that order or group the rows; they are never learned from."""
+
+    times: NDArray[np.float64] | None = None
+    groups: NDArray[Any] | None = None
+
+
+def set_aside(
+    rows: TableRows, schema: TableSchema, *, time: str | None, group: str | None
+) -> Sidelined:
+    """Return the columns that `time` and `group` name, or say what is wrong with them."""
+    kinds = {feature.name: feature.kind for feature in schema.features}
+    for option, name in (("time", time), ("group", group)):
+        if name is None:
+            continue
+        problem = None
+        if name not in kinds:
+            problem = f"is not a column of features: {', '.join(map(repr, kinds))}"
+        elif option == "time" and kinds[name] == "categorical":
+            problem = (
+                "holds texts. It needs dates or numbers that rise with time. If it holds dates, "
+                f"say how they are written: date_format='{name}=DD/MM/YYYY'"
+            )
+        elif n_missing := int(is_missing(rows.X[name].to_numpy(), kinds[name]).sum()):
+            problem = f"has {n_missing} missing values. Fill them, or leave these rows out"
+        elif option == "group" and rows.X[name].nunique() == 1:
+            problem = "is the same in all rows: a model would have no other group to learn from"
+        if problem is not None:
+            raise TableError(f"{option}=... names {name!r}, which {problem}.")
+    return Sidelined(*(None if name is None else rows.X[name].to_numpy() for name in (time, group)))
+
+
+def divide_rows(
+    is_rare: Mask, aside: Sidelined, *, test_share: float, random_state: int
+) -> tuple[Rows, Rows]:
+    """Return the rows to learn from, and those that only test: the latest, or groups, or any."""
+    everything = np.arange(is_rare.size)
+    if test_share == 0:
+        return everything, everything[:0]
+    if aside.times is not None:
+        return _latest(aside.times, test_share)
+    if aside.groups is not None:
+        split = GroupShuffleSplit(1, test_size=test_share, random_state=random_state)
+        return next(split.split(everything, groups=aside.groups))
+    if round(test_share * is_rare.size) < 2:
+        raise TableError(
+            f"test_share={test_share:g} of {is_rare.size:,} rows leaves none to test with. Raise "
+            "it, or leave it out."
+        )
+    learn, test = train_test_split(
+        everything, test_size=test_share, stratify=is_rare, random_state=random_state
+    )
+    return np.sort(learn), np.sort(test)
+
+
+def _latest(times: NDArray[np.float64], share: float) -> tuple[Rows, Rows]:
+    """Divide at a moment: rows of the same moment are on the same side."""
+    start = np.quantile(times, 1 - share, method="higher")
+    if start == times.min():
+        raise TableError(
+            f"time=... leaves no past to learn from: {np.mean(times == start):.0%} of the rows "
+            "have the earliest time. Name a column with more times, or test without it."
+        )
+    return np.flatnonzero(times < start), np.flatnonzero(times >= start)
+
+
+def make_folds(
+    is_rare: Mask,
+    groups: NDArray[Any] | None,
+    guarantee: str,
+    *,
+    folds: int = N_FOLDS,
+    random_state: int,
+) -> list[tuple[Rows, Rows]]:
+    """Return pairs of rows: to learn from, and to be scored by what was learned.
+
+    Ten folds score every row by a model of nine tenths. One fold is a quarter of the rows, which
+    sets the threshold of one model; so it is for guarantees that do not hold with several.
+    """
+    single = folds == 1 or guarantee not in FOLD_GUARANTEES
+    n_folds = round(1 / _SHARE_FOR_THRESHOLD) if single else folds
+    n_folds = min(n_folds, int(is_rare.sum()), int((~is_rare).sum()))
+    kind = StratifiedKFold
+    if groups is not None:
+        kind, n_folds = StratifiedGroupKFold, min(n_folds, np.unique(groups).size)
+    divided = kind(n_folds, shuffle=True, random_state=random_state)
+    pairs = list(divided.split(is_rare, is_rare, groups))
+    if groups is not None and not all(is_rare[learn].any() for learn, _ in pairs):
+        raise TableError(
+            "group=... puts all rare rows into one group, and a model would have none to learn "
+            "from. Name another column."
+        )
+    return pairs[:1] if single else pairs

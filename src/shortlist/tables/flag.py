@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain, islice
 from pathlib import Path
@@ -11,33 +11,18 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from .._core.arrays import Floats, Mask
+from .._core.arrays import Doubles, Mask
 from .._core.work import count_in_units
 from ..capacity import exact
 from ..exceptions import TooManyFlagsError
-from ..thresholds import Decisions
+from ._labels import RepeatedIds
 from .cases import CaseReader, CaseRows
 from .model import TableModel
-from .monitor import DriftMonitor, Finding
+from .monitor import Finding
 from .options import ReadOptions
 from .reasons import reasons_for
 from .work import WorkColumns
 from .write import TableWriter
-
-
-@dataclass(frozen=True)
-class SpentWork:
-    """The work of flags, what the capacity allows on as many rows, and their expected value.
-
-    `effort` and `allowed` are None without efforts. `value` is the sum of value * probability; if
-    efforts but no values were given, the expected number of rare cases.
-    """
-
-    unit: str
-    effort: float | None
-    allowed: float | None
-    value: float
-
 
 _DECIDED = {"score": "double", "flagged": "int8"}
 
@@ -46,17 +31,21 @@ _DECIDED = {"score": "double", "flagged": "int8"}
 class FlagSummary:
     """How many rows were read and flagged, and what share of rows the capacity allows.
 
-    `notes` are sentences about the table, and `findings` tell what does not fit the model card.
-    `work` is what the flags take and are expected to bring, if the model weighs that.
+    `notes` are sentences about the table, and `findings` tell what does not fit the model card. If
+    the model weighs values or efforts, `value` is the expected value of the flags; and if its
+    capacity is a budget, `effort` is the work that they take, and `allowed` what the budget allows.
     """
 
     n_items: int
     n_flagged: int
     capacity_fraction: float
     guarantee: str
-    notes: list[str] = field(default_factory=list)
-    findings: list[Finding] = field(default_factory=list)
-    work: SpentWork | None = None
+    notes: list[str]
+    findings: list[Finding]
+    value: float | None = None
+    effort: float | None = None
+    allowed: float | None = None
+    unit: str = "cases"
 
     @property
     def flagged_fraction(self) -> float | None:
@@ -122,24 +111,24 @@ def flag_rows(
     work = work or WorkColumns()
     model.check_weighs(work)
     model = model.reading_work(work)
-    job = _Job(model, path, work, reasons=reasons, at_most=at_most)
-    with model.schema.open(path, reading=reading) as source:
-        cases = CaseReader(
-            model,
-            source,
-            keep=keep,
-            id=id,
-            exclude=exclude,
-            taken=("row", *_DECIDED, "reasons"),
-        )
-        decided = (job.decide(some, cases) for some in cases if len(some))
-        first = list(islice(decided, 1))  # now the types of the columns are known
-        with TableWriter(file, format, job.types(cases)) as output:
-            for columns in chain(first, decided):
-                output.write(columns)
-                if on_progress is not None:
-                    on_progress(cases.n_read)
-    return job.summary(cases, output)
+    cases = CaseReader(
+        model,
+        path,
+        keep=keep,
+        id=id,
+        exclude=exclude,
+        taken=("row", *_DECIDED, "reasons"),
+        reading=reading,
+        may_be_empty=True,
+        on_progress=on_progress,
+    )
+    job = _Job(model, path, work, cases, reasons=reasons, at_most=at_most)
+    decided = (job.decide(some) for some in cases if len(some))
+    first = list(islice(decided, 1))  # now the types of the columns are known
+    with TableWriter(file, format, job.types()) as output:
+        for columns in chain(first, decided):
+            output.write(columns)
+    return job.summary(output)
 
 
 class _Job:
@@ -150,120 +139,111 @@ class _Job:
         model: TableModel,
         path: Path,
         work: WorkColumns,
+        cases: CaseReader,
         *,
         reasons: bool,
         at_most: int | None,
     ) -> None:
-        self._model, self._path, self._work = model, path, work
-        self._kept = model.schema.work or WorkColumns()
+        self._model, self._path, self._work, self._cases = model, path, work, cases
+        self._unit = (model.schema.work or work).unit
         self._reasons, self._at_most = reasons, at_most
-        self._monitor = DriftMonitor(model)
-        self._n_flagged = self._n_again = self._n_not_worth = self._n_too_large = 0
+        self._n_flagged = self._n_not_worth = self._n_too_large = 0
         self._effort, self._value = Fraction(0), 0.0
-        self._flagged_ids: set[str] = set()
+        self._flagged_ids = RepeatedIds()
 
-    def types(self, cases: CaseReader) -> dict[str, str]:
+    def types(self) -> dict[str, str]:
         """Return the columns of the output, and their types."""
-        first = {"row": "int64"} if cases.id is None else {cases.id: "string"}
+        first = {"row": "int64"} if self._cases.id is None else {self._cases.id: "string"}
         last = {"reasons": "string"} if self._reasons else {}
-        return {**first, **_DECIDED, **last, **cases.types}
+        return {**first, **_DECIDED, **last, **self._cases.types}
 
-    def decide(self, cases: CaseRows, read: CaseReader) -> dict[str, Any]:
+    def decide(self, cases: CaseRows) -> dict[str, Any]:
         """Return the decisions about some cases as columns."""
         decided = self._model.decide(cases)
-        self._monitor.add(cases, decided.flagged)
-        flagged = self._worth_it(cases, decided)
-        self._count(cases, flagged, decided.scores, read.n_read)
-        named = {"row": cases.numbers + 1} if read.id is None else {read.id: cases.names}
+        self._cases.monitor.add_flags(decided.flagged)
+        flagged, scores = decided.flagged, np.asarray(decided.scores, dtype=np.float64)
+        if self._work.worth is not None:
+            flagged = flagged & self._model.are_worth(decided, self._work.worth)
+        self._n_not_worth += int((decided.flagged & ~flagged).sum())
+        self._n_too_large += int(self._model.too_large(cases).sum())
+        self._count(cases, flagged, scores)
+        id = self._cases.id
         return {
-            **named,
-            "score": np.asarray(decided.scores, dtype=np.float64),
+            **({"row": cases.numbers + 1} if id is None else {id: cases.names}),
+            "score": scores,
             "flagged": flagged.astype(np.int8),
             **({"reasons": self._reasons_for(cases, flagged)} if self._reasons else {}),
             **cases.carried(),
         }
 
-    def _worth_it(self, cases: CaseRows, decided: Decisions) -> Mask:
-        """Leave out flags that are not worth it."""
-        self._n_too_large += int(self._model.too_large(cases).sum())
-        if self._work.worth is None:
-            return decided.flagged
-        enough = self._model.are_worth(decided, self._work.worth)
-        self._n_not_worth += int((decided.flagged & ~enough).sum())
-        return decided.flagged & enough
-
-    def _count(self, cases: CaseRows, flagged: Mask, scores: Floats, n_read: int) -> None:
+    def _count(self, cases: CaseRows, flagged: Mask, scores: Doubles) -> None:
         """Add up flags, work and value; too many flags, and too much work, raise an error."""
         self._n_flagged += int(flagged.sum())
-        if self._at_most is not None and self._n_flagged > self._at_most:
-            raise TooManyFlagsError(
-                f"More than {self._at_most:,} rows of {self._path} would be flagged: "
-                f"{self._n_flagged:,} of the first {n_read:,}. Nothing was written. "
-                "Look for the cause with: shortlist check. For a list of a fixed length, use: "
-                "shortlist select."
-            )
-        for name in () if cases.names is None else cases.names[flagged].tolist():
-            self._n_again += name in self._flagged_ids
-            self._flagged_ids.add(name)
+        if cases.names is not None:
+            self._flagged_ids.add(cases.names[flagged])
         _, efforts = self._model.weighed_by(cases)
         own = np.ones(int(flagged.sum())) if efforts is None else efforts[flagged]
-        self._value += float((np.asarray(scores, dtype=np.float64)[flagged] * own).sum())
+        self._value += float((scores[flagged] * own).sum())
         units = count_in_units(own)
         self._effort += units.unit * int(units.efforts.sum())
-        budget = self._work.budget
-        if budget is not None and self._effort > exact(budget):
+        too_much, budget = None, self._work.budget
+        if self._at_most is not None and self._n_flagged > self._at_most:
+            too_much = (
+                f"More than {self._at_most:,} rows of {self._path} would be flagged: "
+                f"{self._n_flagged:,} of the first {self._cases.n_read:,}"
+            )
+        elif budget is not None and self._effort > exact(budget):
+            too_much = f"The flags of {self._path} would take more than {budget:,.6g} {self._unit}"
+        if too_much is not None:
             raise TooManyFlagsError(
-                f"The flags of {self._path} would take more than {budget:,.6g} {self._kept.unit}. "
-                "Nothing was written. For a list within a budget, use: shortlist select."
+                f"{too_much}. Nothing was written. Look for the cause with: shortlist check. For a "
+                "list of a fixed length, or within a budget, use: shortlist select."
             )
 
     def _reasons_for(self, cases: CaseRows, flagged: Mask) -> list[str | None]:
         places = np.flatnonzero(flagged)
         texts: list[str | None] = [None] * len(cases)
-        if places.size:
-            X = cases.X.iloc[places]
-            scores = np.asarray(self._model.classifier.score_samples(X), dtype=np.float64)
-            for place, reasons in zip(places, reasons_for(self._model, X, scores), strict=True):
-                texts[place] = "; ".join(reason.in_words for reason in reasons)
+        for place, reasons in zip(
+            places, reasons_for(self._model, cases.X.iloc[places]), strict=True
+        ):
+            texts[place] = "; ".join(reason.in_words for reason in reasons)
         return texts
 
-    def summary(self, cases: CaseReader, output: TableWriter) -> FlagSummary:
+    def summary(self, output: TableWriter) -> FlagSummary:
         """Return what was counted, in numbers and in words."""
-        classifier, n_items = self._model.classifier, self._monitor.n_items
-        work = None
-        if self._kept.columns and classifier.capacity.kind != "effort":
-            work = SpentWork("cases", None, None, self._value)
-        elif self._kept.columns:
-            allowed = float(classifier.capacity.max_effort(n_items))
-            work = SpentWork(self._kept.unit, float(self._effort), allowed, self._value)
+        classifier, monitor = self._model.classifier, self._cases.monitor
+        work: dict[str, Any] = {}
+        if self._model.schema.work is not None:
+            work["value"] = self._value
+            if classifier.capacity.kind == "effort":
+                allowed = float(classifier.capacity.max_effort(monitor.n_items))
+                work |= {"effort": float(self._effort), "allowed": allowed, "unit": self._unit}
         return FlagSummary(
-            n_items,
+            monitor.n_items,
             self._n_flagged,
             classifier.capacity_fraction_,
             classifier.guarantee,
-            [*output.notes, *self._notes(cases)],
-            self._monitor.findings(),
-            work,
+            [*output.notes, *self._notes()],
+            monitor.findings(),
+            **work,
         )
 
-    def _notes(self, cases: CaseReader) -> list[str]:
-        notes = cases.notes(self._path)
-        if cases.n_read == 0:
-            notes = [f"{self._path} has a heading, but no rows. Nothing was decided."]
-        if self._n_again:
-            notes.append(
-                f"{self._n_again:,} flagged rows repeat the id ({cases.id!r}) of another "
-                "flagged row. In a list of shortlist select, each id takes one place."
-            )
-        if self._n_not_worth:
-            notes.append(
-                f"Cases above the threshold that do not reach worth={self._work.worth:g} are not "
-                f"flagged: {self._n_not_worth:,} here."
-            )
-        if self._n_too_large:
-            notes.append(
-                f"Cases that take more than {self._model.classifier.max_effort:g} "
-                f"{self._kept.unit}, the most that the promise of the model covers, are not "
-                f"flagged: {self._n_too_large:,} here. To allow more, fit with max_effort=..."
-            )
-        return notes
+    def _notes(self) -> list[str]:
+        if self._cases.n_read == 0:
+            return [f"{self._path} has a heading, but no rows. Nothing was decided."]
+        too_large = (
+            f"Cases that take more than {self._model.classifier.max_effort or 0:g} {self._unit}, "
+            "the most that the promise of the model covers, are not flagged: "
+            f"{self._n_too_large:,} here. To allow more, fit with max_effort=..."
+        )
+        not_worth = (
+            f"Cases above the threshold that do not reach worth={self._work.worth or 0:g} are not "
+            f"flagged: {self._n_not_worth:,} here."
+        )
+        again = "which is flagged as well. In a list of shortlist select, each id takes one place."
+        return [
+            *self._cases.notes,
+            *self._flagged_ids.notes(self._cases.id, again),
+            *([not_worth] if self._n_not_worth else []),
+            *([too_large] if self._n_too_large else []),
+        ]

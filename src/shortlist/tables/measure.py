@@ -17,8 +17,8 @@ from ..capacity import Capacity, exact
 from ..exceptions import TableError, TableNote
 from ..metrics import CapacityCurve
 from ..metrics.counted import CountedRows, count_rows
-from ._row_stream import Columns, RowsRead, RowStream
-from .fingerprints import SeenRows
+from .cases import CaseReader, Columns, RowsRead
+from .learned_rows import SeenRows
 from .model import RuleResult, TableModel, labels_of
 from .money import Money, money_of, weighed_columns
 from .monitor import Finding
@@ -120,7 +120,7 @@ def evaluate_table(
         Fitted.
     path : Path
         A labelled table, or a folder of them. Beyond a million rows, scores and labels go to
-        temporary files, about 20 bytes a row, and memory is bounded.
+        temporary files, about 30 bytes a row, and memory is bounded.
     target : str, default=None
         The column with the labels; `None` takes the target of the fit.
     load : int, default=1
@@ -143,15 +143,17 @@ def evaluate_table(
     target = model.schema.target if target is None else target
     work = work or WorkColumns()
     model = model.reading_work(work)
-    stream = RowStream(model, path, target=target, reading=reading, on_progress=on_progress)
+    read = CaseReader(model, path, target=target, reading=reading, on_progress=on_progress)
+    known = model.fingerprints
     with Columns() as found:
-        for rows in stream:
+        for rows in read:
             found.add(
                 is_rare=labels_of(rows),
                 flagged=model.decide(rows, worth=work.worth).flagged,
                 by_default=model.predict(rows.X),
                 lifted=lift(model.list_scores(rows)),  # of all models, as lists have them
                 key=model.tie_keys(rows.X, rows.ids),
+                hashes=known.hashes_of(rows),
                 **weighed_columns(model, rows),
             )
         rules = {"flagged": "this model", "by_default": BY_DEFAULT}
@@ -164,8 +166,8 @@ def evaluate_table(
             paid = {rule: share_paid(flags[rule], capacity, efforts) for rule in flags}
         evaluation = evaluation_of(counted, model.flag_capacity, rules, paid=paid, load=load)
         money = money_of(model, found, budget=work.budget, worth=work.worth)
-    findings = stream.monitor.findings()
-    return replace(evaluation, seen=stream.seen, money=money, findings=findings)
+        seen = known.seen_in(found)
+    return replace(evaluation, seen=seen, money=money, findings=read.monitor.findings())
 
 
 def evaluation_of(

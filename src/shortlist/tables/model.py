@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from .. import __version__
 from .._core.arrays import Doubles, Floats, Mask, Rows
 from .._core.extras import load_extra
-from .._core.files import to_plain
 from .._core.ids import tie_keys_of
 from .._core.intervals import Interval
 from .._core.ranking import lift, rank
@@ -28,8 +27,7 @@ from ..models.scorer import RowScorer, compile_scorer
 from ..thresholds import Decisions
 from ..worth import expected_worth
 from .columns import MISSING_CATEGORY, Feature
-from .drift import ColumnProfile
-from .fingerprints import RowFingerprints, SeenRows
+from .learned_rows import ColumnProfile, RowFingerprints
 from .schema import TableRows, TableSchema
 from .work import WorkColumns
 
@@ -48,8 +46,8 @@ class RuleResult:
         Number of rows flagged, and of rare rows among them.
     detection : float
         The adjusted detection score M: the share of rare rows that the capacity finds.
-    precision : float
-        The share of rare rows among the flagged; NaN if nothing was flagged.
+    precision : float or None
+        The share of rare rows among the flagged; None if nothing was flagged.
     detection_interval, precision_interval : Interval or None
         Confidence intervals at 95 %; None if the value is known and not estimated. For a rule with
         a threshold they hold for this threshold, and for a list for other lists of this capacity.
@@ -60,20 +58,8 @@ class RuleResult:
     found: float
     detection: float
     detection_interval: Interval | None
-    precision: float
+    precision: float | None
     precision_interval: Interval | None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain lists, numbers and texts; NaN becomes None."""
-        return to_plain(self)
-
-    @classmethod
-    def from_json(cls, content: dict[str, Any]) -> RuleResult:
-        """Read what :meth:`to_json` wrote."""
-        names = ("detection_interval", "precision_interval")
-        intervals = {name: content[name] and Interval(*content[name]) for name in names}
-        precision = float("nan") if content["precision"] is None else content["precision"]
-        return cls(**{**content, **intervals, "precision": precision})
 
 
 @dataclass(frozen=True)
@@ -112,26 +98,14 @@ class ModelCard:
     n_train: int
     n_calibration: int
     n_calibration_rare: int
-    n_test: int
-    n_test_rare: int
-    rules: tuple[RuleResult, ...]
     profiles: tuple[ColumnProfile, ...]
+    rules: tuple[RuleResult, ...] = ()
+    n_test: int = 0
+    n_test_rare: int = 0
     measured_on: str = "held-out"
     recalibrated_at: str | None = None
     n_recalibration: int = 0
     notes: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain lists, numbers and texts."""
-        return to_plain(self)
-
-    @classmethod
-    def from_json(cls, content: dict[str, Any]) -> ModelCard:
-        """Read what :meth:`to_json` wrote."""
-        rules = tuple(RuleResult.from_json(rule) for rule in content["rules"])
-        profiles = tuple(ColumnProfile.from_json(each) for each in content["profiles"])
-        notes = tuple(content["notes"])
-        return cls(**{**content, "rules": rules, "profiles": profiles, "notes": notes})
 
 
 def versions_in_use() -> dict[str, str]:
@@ -160,9 +134,9 @@ class TableModel:
         category. Reasons for a score compare with it.
     learner : str
         Name of the learner.
-    card : ModelCard or None
+    card : ModelCard
         Where the model comes from.
-    fingerprints : RowFingerprints or None
+    fingerprints : RowFingerprints
         Of the rows that trained or calibrated the model.
     """
 
@@ -170,22 +144,8 @@ class TableModel:
     schema: TableSchema
     reference: dict[str, Any]
     learner: str
-    card: ModelCard | None = None
-    fingerprints: RowFingerprints | None = None
-
-    def seen_in(self, rows: TableRows) -> SeenRows | None:
-        """Count the rows that trained or calibrated this model; None if that is not known.
-
-        Parameters
-        ----------
-        rows : TableRows
-            Rows of a table.
-
-        Returns
-        -------
-        SeenRows or None
-        """
-        return None if self.fingerprints is None else self.fingerprints.compare(rows)
+    card: ModelCard
+    fingerprints: RowFingerprints
 
     @property
     def flag_capacity(self) -> Capacity:
@@ -230,11 +190,7 @@ class TableModel:
 
     def are_worth(self, decided: Decisions, least: float) -> Mask:
         """Tell which rows have at least this expected value per unit of effort."""
-        if not self.gives_probabilities:
-            raise TableError(
-                "worth=... needs probabilities, and this model gives none. Fit one whose learner "
-                "has them."
-            )
+        self._check_probabilities()
         return reaches(decided.scores, least)
 
     def weighed_by(self, rows: TableRows) -> tuple[Doubles | None, Doubles | None]:
@@ -270,17 +226,13 @@ class TableModel:
     def check_weighs(self, work: WorkColumns) -> None:
         """Raise an error for columns that the rule of this model does not weigh."""
         kept = self.schema.work or WorkColumns()
-        for option in ("value", "effort"):
-            if getattr(work, option) is not None and getattr(kept, option) is None:
+        for option, needed in (("value", "value"), ("effort", "effort"), ("budget", "effort")):
+            if getattr(work, option) is not None and getattr(kept, needed) is None:
                 raise TableError(
-                    f"The model was fitted without {option}=..., and its threshold does not weigh "
-                    f"it. Fit with {option}=..., or make a list: shortlist select."
+                    f"{option}=... needs a model that was fitted with {needed}=..., and the "
+                    f"threshold of this one does not weigh it. Fit with {needed}=..., or make a "
+                    "list: shortlist select."
                 )
-        if work.budget is not None and kept.effort is None:
-            raise TableError(
-                "budget=... limits the work of flags, and the model was fitted without effort=...: "
-                "fit with effort=..., or limit the number of flags."
-            )
 
     def predict(self, X: Any) -> Mask:
         """Return what the learner predicts without calibration; of several models, the majority.
@@ -303,13 +255,16 @@ class TableModel:
         """Whether the learner gives probabilities."""
         return self.classifier.response_method_ == "predict_proba"
 
-    def probabilities(self, X: Any) -> Doubles:
-        """Return the probability of each row to be rare; a model without any raises an error."""
+    def _check_probabilities(self) -> None:
         if not self.gives_probabilities:
             raise TableError(
                 "value=..., effort=... and worth=... need probabilities, and this model gives "
                 "none. Fit one whose learner has them."
             )
+
+    def probabilities(self, X: Any) -> Doubles:
+        """Return the probability of each row to be rare; a model without any raises an error."""
+        self._check_probabilities()
         p = self.classifier.predict_proba(X)[:, 1]  # the labels are False and True
         return np.clip(np.asarray(p, dtype=np.float64), 0, 1)
 
@@ -326,7 +281,7 @@ class TableModel:
     def probe_rows(self) -> Any:
         """Draw artificial rows: the distributions of the columns, gaps and unknown categories."""
         rng = np.random.default_rng(0)
-        bins = {each.name: each.bins for each in (() if self.card is None else self.card.profiles)}
+        bins = {each.name: each.bins for each in self.card.profiles}
         return pd.DataFrame(
             {
                 each.name: _drawn(each, bins.get(each.name, ()), self.reference[each.name], rng)

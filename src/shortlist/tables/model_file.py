@@ -18,22 +18,26 @@ from typing import Any
 import sklearn
 
 from .. import __version__
-from .._core.files import write_whole
+from .._core.extras import load_extra
+from .._core.files import to_plain, write_whole
 from ..capacity import Capacity
 from ..classifier import CapacityClassifier
 from ..exceptions import CapacityError, ModelFileError
 from ..models.files import dump_estimator, load_estimator
-from .fingerprints import RowFingerprints
+from .learned_rows import RowFingerprints
 from .model import ModelCard, TableModel
 from .schema import TableSchema
 
-__all__ = ["FORMAT_VERSION", "describe_model", "load_model", "manifest_of", "save_model"]
+msgspec = load_extra("msgspec", needed_for="Reading model files")
 
 #: The version of model files. It rises if another version of shortlist could misread a file.
 FORMAT_VERSION = 3
 _FORMAT = "shortlist model"
 _MANIFEST, _MODEL, _ROWS = "manifest.json", "model.skops", "rows.bin"
-_NEEDED = ("schema", "capacity", "guarantee", "reference", "learner", "scikit_learn_version")
+_NEEDED = (
+    "schema", "capacity", "guarantee", "reference", "learner", "scikit_learn_version", "card",
+    "fingerprints",
+)  # fmt: skip
 
 
 def save_model(model: TableModel, path: Path) -> None:
@@ -47,9 +51,11 @@ def save_model(model: TableModel, path: Path) -> None:
         Where to write.
     """
     manifest = json.dumps(manifest_of(model), indent=1, allow_nan=False).encode()
-    parts = {_MANIFEST: manifest, _MODEL: dump_estimator(model.classifier)}
-    if model.fingerprints is not None:
-        parts[_ROWS] = model.fingerprints.to_bytes()
+    parts = {
+        _MANIFEST: manifest,
+        _MODEL: dump_estimator(model.classifier),
+        _ROWS: model.fingerprints.to_bytes(),
+    }
     with write_whole(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in parts.items():
             archive.writestr(name, content)
@@ -69,17 +75,15 @@ def load_model(path: Path) -> TableModel:
         The saved model.
     """
     name = str(path)
-    parts = _read(path, _MANIFEST, _MODEL, optional=_ROWS)
+    parts = _read(path, _MANIFEST, _MODEL, _ROWS)
     manifest = _checked_manifest(parts[_MANIFEST], name)
-    card, prints = manifest.get("card"), manifest.get("fingerprints")
     with _reading("schema", name):
-        schema = TableSchema.from_json(manifest["schema"])
+        schema = as_schema(manifest)
         values = {feature.name: manifest["reference"][feature.name] for feature in schema.features}
     with _reading("model card", name):
-        card = None if card is None else ModelCard.from_json(card)
+        card = as_card(manifest)
     with _reading("fingerprints", name):
-        hashes = parts.get(_ROWS, b"")
-        prints = None if prints is None else RowFingerprints.from_json(prints, hashes)
+        prints = RowFingerprints.from_json(manifest["fingerprints"], parts[_ROWS])
     return TableModel(
         _classifier(parts[_MODEL], name),
         schema,
@@ -125,11 +129,21 @@ def manifest_of(model: TableModel) -> dict[str, Any]:
         "n_batches": classifier.n_batches,
         "n_calibration": sum(each.n_calibration for each in classifier.calibrations_),
         "thresholds": [_or_none(each.value) for each in classifier.calibrations_],
-        "schema": model.schema.to_json(),
+        "schema": to_plain(model.schema),
         "reference": {name: _or_none(value) for name, value in model.reference.items()},
-        "card": None if model.card is None else model.card.to_json(),
-        "fingerprints": None if model.fingerprints is None else model.fingerprints.to_json(),
+        "card": to_plain(model.card),
+        "fingerprints": model.fingerprints.to_json(),
     }
+
+
+def as_schema(manifest: dict[str, Any]) -> TableSchema:
+    """Return the columns that a manifest describes."""
+    return msgspec.convert(manifest["schema"], TableSchema)
+
+
+def as_card(manifest: dict[str, Any]) -> ModelCard:
+    """Return the model card in a manifest."""
+    return msgspec.convert(manifest["card"], ModelCard)
 
 
 def _checked_manifest(raw: bytes, name: str) -> dict[str, Any]:
@@ -166,7 +180,7 @@ def _reading(part: str, name: str) -> Iterator[None]:
     """Say which part of a file is damaged, if it cannot be read."""
     try:
         yield
-    except (AttributeError, CapacityError, KeyError, TypeError, ValueError):
+    except (CapacityError, KeyError, TypeError, ValueError, msgspec.MsgspecError):
         raise ModelFileError(f"{name} is damaged: its {part} cannot be read.") from None
 
 
@@ -177,11 +191,10 @@ def _or_none(value: Any) -> Any:
 # --- the archive ---
 
 
-def _read(path: Path, *names: str, optional: str | None = None) -> dict[str, bytes]:
+def _read(path: Path, *names: str) -> dict[str, bytes]:
     try:
         with zipfile.ZipFile(path) as archive:
-            found = [optional] if optional in archive.namelist() else []
-            return {name: archive.read(name) for name in (*names, *found)}
+            return {name: archive.read(name) for name in names}
     except FileNotFoundError:
         raise ModelFileError(f"There is no model file {path}. Check the path.") from None
     except IsADirectoryError:

@@ -13,15 +13,18 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import hypergeom
+from scipy.stats import betabinom, hypergeom
 
 from .._core.arrays import Mask
+from ..thresholds import CalibratedThreshold
 from .columns import MISSING_CATEGORY
-from .drift import SIGNIFICANT, ColumnProfile, chances_of_flags
+from .learned_rows import ColumnProfile
 from .model import TableModel
 from .schema import TableRows
 
-# A finding must be less probable than this if nothing has changed, by an exact test.
+#: A shift, and too many flags, must be less probable than this if nothing has changed.
+SIGNIFICANT = 0.01
+# Another finding must be less probable than this if nothing has changed, by an exact test.
 _UNLIKELY = 0.001
 _FEWEST_ROWS = 10
 # A jump: so much more of a column lies beyond its outermost tenth, or is missing.
@@ -60,28 +63,24 @@ class Finding:
 
 
 class DriftMonitor:
-    """Compares rows with the model card while they pass.
-
-    Examples
-    --------
-    See :func:`~shortlist.tables.check_table`, which is built on it.
-    """
+    """Compares rows with the model card while they pass."""
 
     def __init__(self, model: TableModel) -> None:
         self._model = model
-        profiles = () if model.card is None else model.card.profiles
-        self._columns = [_Column(profile) for profile in profiles]
+        self._columns = [_Column(profile) for profile in model.card.profiles]
         self.n_items = self.n_flagged = 0
         self._decided = False
 
-    def add(self, rows: TableRows, flagged: Mask | None = None) -> None:
-        """Look at some rows, and at their flags if each was decided on its own."""
+    def add(self, rows: TableRows) -> None:
+        """Look at some rows."""
         self.n_items += len(rows.X)
         for column in self._columns:
             column.add(rows.X[column.profile.name].to_numpy())
-        if flagged is not None:
-            self._decided = True
-            self.n_flagged += int(flagged.sum())
+
+    def add_flags(self, flagged: Mask) -> None:
+        """Count the flags of rows that were decided each on its own."""
+        self._decided = True
+        self.n_flagged += int(flagged.sum())
 
     @property
     def counts(self) -> list[tuple[int, ...]]:
@@ -93,12 +92,6 @@ class DriftMonitor:
         """How many of the rows the capacity allows to flag."""
         prevalence = self._model.classifier.reference_prevalence_
         return self._model.flag_capacity.max_flags(self.n_items, prevalence)
-
-    @property
-    def _allowed(self) -> str:
-        if self._model.classifier.capacity.kind == "effort":
-            return f"of as many rows of the calibration the budget paid for {self.room:,}"
-        return f"the capacity allows {self.room:,}"
 
     @property
     def chances(self) -> tuple[float, float]:
@@ -122,11 +115,14 @@ class DriftMonitor:
         kind, chance = ("many", as_many) if is_many else ("few", as_few)
         shown = f"{chance:.2%}" if chance >= 0.0001 else "below 0.01 %"
         stop = " To stop before too many are flagged, use: shortlist flag at_most=..."
+        allowed = "the capacity allows"
+        if self._model.classifier.capacity.kind == "effort":
+            allowed = "of as many rows of the calibration the budget paid for"
         return Finding(
             f"{kind} flags",
             None,
             f"{'' if is_many else 'Only '}{self.n_flagged:,} of {self.n_items:,} rows are flagged, "
-            f"and {self._allowed}. If these rows were like those of the calibration, the "
+            f"and {allowed} {self.room:,}. If these rows were like those of the calibration, the "
             f"probability of so {kind} would be {shown}. {advice} If the cases themselves have "
             f"changed, set a new threshold with: shortlist recalibrate.{stop if is_many else ''}",
         )
@@ -146,14 +142,12 @@ class _Column:
         """Count some values."""
         self.counts += np.asarray(self.profile.count(values), dtype=np.int64)
         if self.profile.kind == "categorical":
-            self._add_texts(Counter(values.tolist()))
+            counted = Counter(values.tolist())
+            for value in set(counted) - {MISSING_CATEGORY, *self.profile.bins}:
+                if value in self._unseen or len(self._unseen) < _MOST_VALUES:
+                    self._unseen[value] += counted[value]
         elif (present := values[~np.isnan(values)]).size:
             self._add_numbers(present)
-
-    def _add_texts(self, counted: Counter[str]) -> None:
-        for value in set(counted) - {MISSING_CATEGORY, *self.profile.bins}:
-            if value in self._unseen or len(self._unseen) < _MOST_VALUES:
-                self._unseen[value] += counted[value]
 
     def _add_numbers(self, present: NDArray[np.float64]) -> None:
         """Count the two lowest and the two highest values of all rows so far, and keep some."""
@@ -163,8 +157,8 @@ class _Column:
         for value in ends:
             self._ends[float(value)] += int((present == value).sum())
         kept = sorted(self._ends)
-        kept = kept if len(kept) < 4 else [*kept[:2], *kept[-2:]]
-        self._ends = Counter({value: self._ends[value] for value in kept})
+        for value in kept[2:-2]:
+            del self._ends[value]
         if self._sample.size < _MOST_SAMPLED:
             places = np.linspace(0, present.size - 1, min(present.size, _PER_CHUNK)).astype(int)
             self._sample = np.concatenate([self._sample, present[places]])
@@ -184,17 +178,20 @@ class _Column:
     def _n(self) -> int:
         return int(self.counts.sum())
 
-    def _shares(self, place: int) -> tuple[float, float]:
-        """Return the shares of rows in one bin, before and now."""
-        before = self.profile.counts
-        return before[place] / sum(before), float(self.counts[place] / self._n)
-
-    def _is_surprising(self, place: int, least_rise: float) -> bool:
+    def _has_risen(self, place: int, least_rise: float) -> bool:
         """Return whether a bin has more rows, by an exact test."""
-        before, now = self._shares(place)
         n_before, n_here = sum(self.profile.counts), int(self.counts[place])
         law = (n_before + self._n, self.profile.counts[place] + n_here, self._n)
-        return now - before >= least_rise and float(hypergeom.sf(n_here - 1, *law)) < _UNLIKELY
+        rise = n_here / self._n - self.profile.counts[place] / n_before
+        return rise >= least_rise and float(hypergeom.sf(n_here - 1, *law)) < _UNLIKELY
+
+    def _more_than_before(self, kind: str, place: int, where: str, remedy: str) -> Finding:
+        """Say that more rows lie in a bin than in the calibration."""
+        before = self.profile.counts[place] / sum(self.profile.counts)
+        now = self.counts[place] / self._n
+        rows = f"all {self._n:,}" if now == 1 else f"{now:.1%} of the"
+        message = f"{where} in {rows} rows; in the calibration in {before:.1%}. {remedy}"
+        return self._tells(kind, message)
 
     def _tells(self, kind: str, message: str, *, is_serious: bool = True) -> Finding:
         return Finding(kind, self.profile.name, f"{self.profile.name!r} {message}", is_serious)
@@ -202,26 +199,20 @@ class _Column:
     # --- all kinds of columns ---
 
     def _missing(self) -> Finding | None:
-        before, now = self._shares(-1)
-        is_empty = now == 1
-        if not self._is_surprising(-1, 0.0 if is_empty else _MORE_MISSING):
+        is_empty = self.counts[-1] == self._n
+        if not self._has_risen(-1, 0.0 if is_empty else _MORE_MISSING):
             return None
-        rows = f"all {self._n:,} rows" if is_empty else f"{now:.1%} of the rows"
-        return self._tells(
-            "empty" if is_empty else "missing",
-            f"is empty in {rows}; in the calibration it was in {before:.1%}. Check how the table "
-            "was made, and fill the column, or fit a new model without it.",
-        )
+        remedy = "Check how the table was made, and fill the column, or fit a new model without it."
+        return self._more_than_before("empty" if is_empty else "missing", -1, "is empty", remedy)
 
     def _constant(self) -> Finding | None:
-        bins, counts = self.profile.bins, self.profile.counts
+        counts = self.profile.counts
         values = [*self._ends, *self._unseen]
         if self.profile.kind == "categorical":
-            values += [name for name, n in zip(bins, self.counts, strict=False) if n]
+            values += [name for name, n in zip(self.profile.bins, self.counts, strict=False) if n]
         usual = (max(counts) + 1) / (sum(counts) + 2)
-        if len(values) != 1 or self._n < _FEWEST_ROWS or self.counts[-1]:
-            return None
-        if usual**self._n >= _UNLIKELY:
+        is_odd = self._n >= _FEWEST_ROWS and usual**self._n < _UNLIKELY
+        if len(values) != 1 or self.counts[-1] or not is_odd:
             return None
         return self._tells(
             "constant",
@@ -252,23 +243,16 @@ class _Column:
 
     def _jump(self) -> Finding | None:
         ends, kind = self.profile.bins, self.profile.kind
-        if self._n < _FEWEST_ROWS:
-            return None
-        for place, side in ((0, "at or below"), (len(ends), "above")):
-            if not self._is_surprising(place, _JUMP):
-                continue
-            if kind == "date" and place:  # later dates are only natural
-                spread = max(ends[-1] - ends[0], _FAR_LATER)
-                if np.median(self._sample) < ends[-1] + spread:
-                    continue
-            before, now = self._shares(place)
-            return self._tells(
-                "jump",
-                f"lies {side} {shown_value(ends[min(place, len(ends) - 1)], kind)} in {now:.1%} of "
-                f"the rows; in the calibration {before:.1%} did. Check "
-                f"{'the date format' if kind == 'date' else 'the unit and the sign'}, convert the "
-                "column back, or fit a new model.",
-            )
+        sides = {0: f"lies at or below {shown_value(ends[0], kind)}"}
+        # Later dates are only natural.
+        far = ends[-1] + max(ends[-1] - ends[0], _FAR_LATER)
+        if kind != "date" or (self._sample.size and np.median(self._sample) >= far):
+            sides[len(ends)] = f"lies above {shown_value(ends[-1], kind)}"
+        for place, where in sides.items():
+            if self._n >= _FEWEST_ROWS and self._has_risen(place, _JUMP):
+                what = "the date format" if kind == "date" else "the unit and the sign"
+                remedy = f"Check {what}, convert the column back, or fit a new model."
+                return self._more_than_before("jump", place, where, remedy)
         return None
 
     def _stand_in(self) -> Finding | None:
@@ -296,26 +280,43 @@ class _Column:
     def _unseen_values(self) -> Finding | None:
         n_unseen, place = int(self.counts[-2]), len(self.profile.bins)
         all_known = place < _MOST_BINS and self.profile.counts[place] == 0
-        jumped = self._is_surprising(place, _MORE_MISSING)
+        jumped = self._has_risen(place, _MORE_MISSING)
         if not self._unseen or not (all_known or jumped):
             return None
         what = "values that the fit did not see" if all_known else "more rare or unseen values"
+        known = {name.casefold(): f" (before: {name!r:.80})" for name in self.profile.bins}
+        shown = [
+            f"{value!r:.80}{known.get(value.casefold(), '')}"
+            for value, _ in self._unseen.most_common(_SHOWN)
+        ]
+        more = len(self._unseen) - len(shown)
         return self._tells(
             "unseen",
             f"holds {what}, in {n_unseen:,} of {self._n:,} rows ({n_unseen / self._n:.1%}): "
-            f"{self._listed()}. They count as rare categories. Correct the spelling, or fit a new "
-            "model on recent rows.",
+            f"{', '.join(shown)}{f' and {more:,} more' if more else ''}. They count as rare "
+            "categories. Correct the spelling, or fit a new model on recent rows.",
             is_serious=jumped or n_unseen > _SERIOUS_SHARE * self._n,
         )
 
-    def _listed(self) -> str:
-        known = {name.casefold(): name for name in self.profile.bins}
-        shown = []
-        for value, _ in self._unseen.most_common(_SHOWN):
-            twin = known.get(value.casefold())
-            shown.append(f"{value!r:.80}" + (f" (before: {twin!r:.80})" if twin else ""))
-        more = len(self._unseen) - len(shown)
-        return ", ".join(shown) + (f" and {more:,} more" if more > 0 else "")
+
+def chances_of_flags(
+    calibrations: list[CalibratedThreshold], n_items: int, n_flagged: int
+) -> tuple[float, float]:
+    """Return the chances of as many flags or more, and of as few or fewer.
+
+    If new cases are like calibration cases, the flag rate of a threshold at the (k + 1)-th largest
+    of n scores follows Beta(k + 1, n - k), and the number of flags among N cases follows a
+    beta-binomial distribution. It covers the randomness of calibration and of the new cases. A
+    share s between this place and the next counts as k + s. (This is an approximation, as it is for
+    a confident multiple, where k depends on the labels, and for several thresholds, one for each
+    fold, which are taken as one from all their scores.)
+    """
+    above = sum(each.k + 1 + each.share for each in calibrations)
+    below = sum(each.n_calibration - each.k - each.share for each in calibrations)
+    if above == 0 or below <= 0:  # certainly nothing or everything is flagged
+        return 1.0, 1.0
+    law = betabinom(n_items, above, below)
+    return float(law.sf(n_flagged - 1)), float(law.cdf(n_flagged))
 
 
 def _common_factor(

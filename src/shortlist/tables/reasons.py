@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .columns import MISSING_CATEGORY
 from .model import TableModel
@@ -34,11 +33,7 @@ class Reason:
 
 
 def reasons_for(
-    model: TableModel,
-    X: Any,
-    scores: NDArray[np.float64],
-    *,
-    on_progress: Progress | None = None,
+    model: TableModel, X: Any, *, on_progress: Progress | None = None
 ) -> list[list[Reason]]:
     """Measure for each column how much the score falls if it takes its usual value.
 
@@ -46,14 +41,15 @@ def reasons_for(
     and describes the model itself. Columns that can replace each other may each show a small
     effect.
     """
-    features = model.schema.features
+    if not len(X):
+        return []
+    features, scores = model.schema.features, model.classifier.score_samples(X)
     effects = np.zeros((len(X), len(features)))
     for number, feature in enumerate(features):
         if on_progress is not None:
             on_progress(f"reasons: {feature.name}", number, len(features))
         usual = X.assign(**{feature.name: model.reference[feature.name]})
-        changed = model.classifier.score_samples(usual)
-        effects[:, number] = scores - changed
+        effects[:, number] = scores - model.classifier.score_samples(usual)
     largest = np.argsort(-effects, axis=1, kind="stable")[:, :_MOST_REASONS]
     return [
         [

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from .._core.arrays import Mask
 from .._core.ranking import lift
 from .._core.work import weigh
 from ..capacity import Capacity
@@ -18,9 +17,8 @@ from ..classifier import CapacityClassifier
 from ..exceptions import TableError
 from ..thresholds import CalibratedThreshold
 from ..thresholds.promise import check_guarantee
-from ._row_stream import Columns, RowsRead, RowStream
-from .drift import ColumnProfile
-from .fingerprints import SeenRows
+from .cases import CaseReader, Columns, RowsRead
+from .learned_rows import ColumnProfile
 from .model import ModelCard, TableModel
 from .monitor import Finding
 from .options import ReadOptions
@@ -109,20 +107,18 @@ def recalibrate_table(
         confidence=confidence,
         n_batches=n_batches,
     )
-    stream = RowStream(model, path, target=target, reading=reading, on_progress=on_progress)
-    profiles = () if model.card is None else model.card.profiles
-    counts = [np.zeros(len(profile.counts), dtype=np.int64) for profile in profiles]
+    read = CaseReader(model, path, target=target, reading=reading, on_progress=on_progress)
+    counts = [np.zeros(len(profile.counts), dtype=np.int64) for profile in model.card.profiles]
     with Columns() as every, Columns() as kept:
-        for rows in stream:
-            known = _are_known(model, stream.hashes, len(rows.X))
-            every.add(known=known, hashes=stream.hashes, **_facts(model, rows))
-            for profile, count in zip(profiles, counts, strict=True):
-                count += profile.count(rows.X[profile.name][~known])
-        notes: list[str] = []
-        leaves_known = _leaves_known(model, every, stream.seen, path, notes)
+        for rows in read:
+            facts = _facts(model, rows)
+            every.add(**facts)
+            for profile, count in zip(model.card.profiles, counts, strict=True):
+                count += profile.count(rows.X[profile.name][~facts["known"]])
+        notes = _leave_out_known(model, every, path)
         n_kept = n_before = 0
         for block in every.blocks():
-            own = ~block["too_large"] & ~(block["known"] & leaves_known)
+            own = ~block["too_large"] & ~(block["known"] & bool(notes))
             kept.add(**{name: column[own] for name, column in block.items()})
             n_kept += int(own.sum())
             n_before += int(block["before"][own].sum())
@@ -136,16 +132,15 @@ def recalibrate_table(
         (found,) = classifier.calibrations_
         n_now = sum(kept.summaries(lambda block: _n_flagged(found, block)))
         n_rare = sum(kept.summaries(lambda block: block["is_rare"].sum())) if target else None
-    counted = zip(profiles, counts, strict=True)
+    counted = zip(model.card.profiles, counts, strict=True)
     profiles = tuple(replace(each, counts=tuple(count.tolist())) for each, count in counted)
     renewed = replace(
         model,
         classifier=classifier,
         card=_card(model, classifier, n_kept, n_rare, profiles),
-        fingerprints=model.fingerprints and model.fingerprints.joined(drawn["hashes"]),
+        fingerprints=model.fingerprints.joined(drawn["hashes"]),
     )
-    n_left_out = stream.n_rows - n_kept
-    findings = stream.monitor.findings()
+    n_left_out, findings = read.n_read - n_kept, read.monitor.findings()
     return Recalibration(renewed, n_kept, n_left_out, n_before, n_now, notes, findings)
 
 
@@ -163,21 +158,17 @@ def _with_promise(model: TableModel, target: str | None, **promise: Any) -> Capa
     return classifier
 
 
-def _are_known(model: TableModel, hashes: Any, n_rows: int) -> Mask:
-    """Return which rows trained or calibrated the model, as far as that is known."""
-    if model.fingerprints is None:
-        return np.zeros(n_rows, dtype=bool)
-    return np.isin(hashes, model.fingerprints.hashes)
-
-
 def _facts(model: TableModel, rows: TableRows) -> dict[str, Any]:
-    """Return what a threshold needs to know about rows."""
+    """Return what a threshold needs to know about rows, and whether the model knows them."""
     values, efforts = model.weighed_by(rows)
+    hashes = model.fingerprints.hashes_of(rows)
     return {
         "scores": model.classifier.score_samples(rows.X),
         "keys": model.tie_keys(rows.X, rows.ids),
         "before": model.decide(rows).flagged,
         "too_large": model.too_large(rows),
+        "known": np.isin(hashes, model.fingerprints.hashes),
+        "hashes": hashes,
         "is_rare": rows.is_rare,
         "values": values,
         "efforts": efforts,
@@ -191,26 +182,20 @@ def _n_flagged(found: CalibratedThreshold, block: dict[str, Any]) -> int:
     return int(np.count_nonzero(flagged))
 
 
-def _leaves_known(
-    model: TableModel, every: Columns, seen: SeenRows | None, path: Path, notes: list[str]
-) -> bool:
-    """Return whether rows that the model knows are left out, or say why this cannot be done."""
+def _leave_out_known(model: TableModel, every: Columns, path: Path) -> list[str]:
+    """Say that rows that the model knows are left out, if there are any and this can be done."""
     prints = model.fingerprints
-    if prints is None or seen is None or not seen.is_surprising:
-        return False
-    n_known = sum(every.summaries(lambda block: int(block["known"].sum())))
+    seen = prints.seen_in(every)
+    if not seen.is_surprising:
+        return []
+    about = f"{seen.n_seen:,} of {seen.n_items:,} rows of {path} trained or calibrated this model"
     often_repeat = prints.n_repeated > _SELDOM * prints.n_rows
-    if often_repeat or not prints.is_complete or n_known == seen.n_items:
+    if often_repeat or not prints.is_complete or seen.n_seen == seen.n_items:
         raise TableError(
-            f"{path}: {seen.n_seen:,} of {seen.n_items:,} rows trained or calibrated this model. A "
-            "threshold needs rows that the model does not know. Use more recent rows, or leave the "
-            "known ones out."
+            f"{about}. A threshold needs rows that the model does not know. Use more recent rows, "
+            "or leave the known ones out."
         )
-    notes.append(
-        f"{n_known:,} of {seen.n_items:,} rows of {path} trained or calibrated this model "
-        "before. They were left out: a threshold needs rows that the model does not know."
-    )
-    return True
+    return [f"{about}. They were left out: a threshold needs rows that the model does not know."]
 
 
 def _card(
@@ -219,10 +204,8 @@ def _card(
     n_rows: int,
     n_rare: int | None,
     profiles: tuple[ColumnProfile, ...],
-) -> ModelCard | None:
+) -> ModelCard:
     """Describe the new calibration rows; what another capacity found is no longer true."""
-    if model.card is None:
-        return None
     card = replace(
         model.card,
         recalibrated_at=datetime.now(UTC).isoformat(timespec="seconds"),

@@ -48,7 +48,7 @@ class MissedResult:
     def verdict(self) -> str:
         """What the estimate and the model card say together."""
         if self.expected_detection is None:
-            return "The model has no card to compare with."
+            return "The model card says nothing about lists to compare with."
         expected = f"{self.expected_detection:.1%}"
         if self.has_fallen:
             return (
@@ -171,5 +171,4 @@ def _about_reviews(table: Any, selected_by: str, id: str | None, path: Path) -> 
 
 def _expected_detection(model: TableModel) -> float | None:
     """Return the detection of the list by the card, if the model has one."""
-    rules = () if model.card is None else model.card.rules
-    return next((rule.detection for rule in rules if rule.rule == AS_LIST), None)
+    return next((rule.detection for rule in model.card.rules if rule.rule == AS_LIST), None)

@@ -100,7 +100,7 @@ def rule_of_counts(
     if filled is not None:
         followed_up = detection * n_rare / n_found if n_found else 1.0
         interval = Interval(followed_up * filled.low, followed_up * filled.high)
-    precision = n_found / n_flagged if n_flagged else float("nan")
+    precision = n_found / n_flagged if n_flagged else None
     of_flags = proportion_interval(n_found, n_flagged)
     return RuleResult(rule, n_flagged, n_found, detection, interval, precision, of_flags)
 
@@ -137,15 +137,10 @@ class Unseen(NamedTuple):
 
 def measure_test_rows(model: TableModel, test: TableRows) -> Unseen:
     """Measure a finished model on rows that were kept aside."""
-    is_rare, capacity = labels_of(test), model.flag_capacity
+    flagged, by_default = model.decide(test).flagged, model.predict(test.X)
     order = model.rank(test.X, test.ids, model.list_scores(test))
-    listed = np.zeros(is_rare.size, dtype=bool)
-    listed[order[: capacity.max_flags(is_rare.size, rare_share(is_rare))]] = True
-    interval = curve_of(is_rare, order).interval_at(capacity)
-    as_list = measure_rule(AS_LIST, is_rare, listed, capacity)
-    as_list = replace(as_list, detection_interval=interval)
-    flagged = model.decide(test).flagged
-    rules = _compared(model, is_rare, flagged, as_list, model.predict(test.X))
+    one_list = np.zeros(order.size, dtype=np.intp)
+    rules = _compared(model, labels_of(test), flagged, by_default, order, one_list)
     return Unseen(test, flagged, None, rules)
 
 
@@ -154,56 +149,54 @@ def measure_out_of_fold(
 ) -> Unseen:
     """Measure the models of all folds, each on the rows of the fold that it has not seen."""
     classifier, places = model.classifier, np.concatenate(folds)
-    unseen = learned.take(places)
-    rule = classifier.rule_
+    unseen, rule = learned.take(places), classifier.rule_
     keys = tie_keys_of(learned.X, learned.ids, seed=rule.terms.seed)
-    flagged = [
-        found.flag_with_keys(own.scores, keys_within(keys, fold))
-        for found, own, fold in zip(rule.calibrations, rule.samples, folds, strict=True)
-    ]
+    flagged = np.concatenate(
+        [
+            found.flag_with_keys(own.scores, keys_within(keys, fold))
+            for found, own, fold in zip(rule.calibrations, rule.samples, folds, strict=True)
+        ]
+    )
     by_fold = zip(classifier.estimators_, folds, strict=True)
-    predicted = [each.predict(learned.X.iloc[fold]) for each, fold in by_fold]
+    by_default = np.concatenate([each.predict(learned.X.iloc[fold]) for each, fold in by_fold])
     order = model.rank(unseen.X, unseen.ids, np.asarray(classifier.calibration_scores_))
     numbers = np.repeat(np.arange(len(folds)), [fold.size for fold in folds])
-    as_list = _lists_of_folds(
-        model, labels_of(unseen), order, numbers, None if groups is None else groups[places]
-    )
-    flags = np.concatenate(flagged)
-    by_default = np.concatenate(predicted).astype(bool)
-    rules = _compared(model, labels_of(unseen), flags, as_list, by_default)
+    groups = None if groups is None else groups[places]
+    is_rare = labels_of(unseen)
+    rules = _compared(model, is_rare, flagged, by_default.astype(bool), order, numbers, groups)
     p = np.asarray(classifier.out_of_fold_scores_, dtype=np.float64)[places]
-    return Unseen(unseen, flags, p, rules)
+    return Unseen(unseen, flagged, p, rules)
 
 
 def _compared(
-    model: TableModel, is_rare: Mask, flagged: Mask, as_list: RuleResult, by_default: Mask
+    model: TableModel,
+    is_rare: Mask,
+    flagged: Mask,
+    by_default: Mask,
+    order: Rows,
+    folds: Rows,
+    groups: NDArray[Any] | None = None,
 ) -> list[RuleResult]:
+    """Measure the rule of a model, its lists of the rows of each fold, and other rules."""
     capacity = model.flag_capacity
+    listed = out_of_fold_detection(is_rare, -np.argsort(order), folds, capacity, groups=groups)
+    n_listed = capacity.max_flags(listed.n_items, rare_share(is_rare))
+    n_found = listed.detection * listed.n_rare
+    as_list = RuleResult(
+        AS_LIST,
+        n_listed,
+        n_found,
+        listed.detection,
+        Interval(listed.low, listed.high),
+        n_found / n_listed if n_listed else None,
+        proportion_interval(round(n_found), n_listed),
+    )
     return [
         measure_rule("this model, row by row", is_rare, flagged, capacity),
         as_list,
         measure_rule(BY_DEFAULT, is_rare, by_default, capacity),
         measure_random(is_rare, capacity),
     ]
-
-
-def _lists_of_folds(
-    model: TableModel, is_rare: Mask, order: Rows, folds: Rows, groups: NDArray[Any] | None
-) -> RuleResult:
-    """Return what lists find that rank the rows of each fold by the model of the fold."""
-    capacity, places = model.flag_capacity, np.argsort(order)
-    found = out_of_fold_detection(is_rare, -places, folds, capacity, groups=groups)
-    n_listed = capacity.max_flags(found.n_items, rare_share(is_rare))
-    n_found = found.detection * found.n_rare
-    return RuleResult(
-        AS_LIST,
-        n_listed,
-        n_found,
-        found.detection,
-        Interval(found.low, found.high),
-        n_found / n_listed if n_listed else float("nan"),
-        proportion_interval(round(n_found), n_listed),
-    )
 
 
 # --- a budget of work ---

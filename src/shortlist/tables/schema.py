@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -98,23 +98,6 @@ class TableSchema:
     reading: ReadOptions = INFER_ALL
     labels: tuple[str, ...] = ()
     work: WorkColumns | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain lists and texts."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, content: dict[str, Any]) -> TableSchema:
-        """Read what :meth:`to_json` wrote."""
-        return cls(
-            tuple(Feature.from_json(feature) for feature in content["features"]),
-            content["target"],
-            content["rare_label"],
-            content["id"],
-            ReadOptions(**content["reading"]),
-            tuple(content["labels"]),
-            content["work"] and WorkColumns(**content["work"]),
-        )
 
     def open(
         self, path: Path, *, reading: ReadOptions | None = None

@@ -23,7 +23,6 @@ from ._labels import RepeatedIds
 from .cases import CaseReader, CaseRows
 from .lists import LIST_COLUMNS, PROBE_COLUMNS, SelectedRow, Selection
 from .model import TableModel
-from .monitor import DriftMonitor
 from .options import ReadOptions
 from .reasons import reasons_for
 from .work import WorkColumns
@@ -98,34 +97,36 @@ def select_rows(
     on_progress = on_progress or (lambda step, done, total: None)
     model = replace(model, schema=replace(model.schema, work=work if work.columns else None))
     needs_all = probe or work.is_given or isinstance(count, Mapping)
-    pool, monitor = _Pool(model, None if needs_all else count), DriftMonitor(model)
-    with model.schema.open(path, reading=reading) as source:
-        read = CaseReader(
-            model,
-            source,
-            keep=keep,
-            id=id,
-            exclude=exclude,
-            segment=segment,
-            taken={**LIST_COLUMNS, **PROBE_COLUMNS},
-        )
-        for cases in read:
-            on_progress(f"{read.n_read:,} rows scored", 0, 0)
-            monitor.add(cases)
-            pool.add(cases)
-        if not read.n_read:
-            raise TableError(f"{source.name} has a heading, but no rows.")
-    notes = [*read.notes(path), *pool.notes(read.id)]
+    pool = _Pool(model, None if needs_all else count)
+    read = CaseReader(
+        model,
+        path,
+        keep=keep,
+        id=id,
+        exclude=exclude,
+        segment=segment,
+        taken={**LIST_COLUMNS, **PROBE_COLUMNS},
+        reading=reading,
+        on_progress=lambda n_rows: on_progress(f"{n_rows:,} rows scored", 0, 0),
+    )
+    for cases in read:
+        pool.add(cases)
+    once = "which takes one place of the list, with its highest score."
+    notes = [*read.notes, *pool.ids.notes(read.id, once)]
     ranked = pool.ranked()
     if work.is_given:
         drawn = _most_value(model, ranked, count, work, notes)
     else:
-        chosen = _cut(ranked, count, read.segments, segment, path, notes)
+        chosen = _cut(ranked, count, read, segment, path, notes)
         drawn = _with_probes(model, ranked, chosen, check_probe(probe))
     listed = ranked.take(drawn.rows)
-    _note_copies(listed, notes)
+    if listed.names is None and (n_copies := int(listed.X.duplicated().sum())):
+        notes.append(
+            f"{n_copies:,} rows of the list are copies of other rows in all columns that the model "
+            "uses, and take places of their own. If a column names the case, use id=..."
+        )
     rows = _described(model, listed, drawn, on_progress)
-    findings = monitor.findings()
+    findings = read.monitor.findings()
     return Selection(rows, read.id, read.types, read.n_read, notes, findings, probe > 0)
 
 
@@ -167,12 +168,12 @@ class _Pool:
         self._model, self._most = model, most
         self._parts: list[CaseRows] = []
         self._n_held, self._floor = 0, -np.inf
-        self._ids = RepeatedIds()
+        self.ids = RepeatedIds()
 
     def add(self, cases: CaseRows) -> None:
         """Look at some rows."""
         if cases.names is not None:
-            self._ids.add(cases.names)
+            self.ids.add(cases.names)
         scores = np.zeros(0)
         if len(cases):
             scores = np.asarray(self._model.classifier.score_samples(cases.X), dtype=np.float64)
@@ -182,7 +183,11 @@ class _Pool:
         self._parts.append(cases)
         self._n_held += len(cases)
         if self._most is not None and self._n_held > 2 * self._most + _SPARE:
-            self._drop_last(self._most)
+            ranked = self.ranked()
+            ranked = ranked.take(np.arange(min(self._most, len(ranked))))
+            if len(ranked) == self._most:
+                self._floor = float(lift(ranked.scores[-1:])[0]) if self._most else np.inf
+            self._parts, self._n_held = [ranked], len(ranked)
 
     def ranked(self) -> CaseRows:
         """Return the rows, the most suspicious first; each id with its highest score only."""
@@ -192,17 +197,6 @@ class _Pool:
         if cases.names is not None:
             order = order[~pd.Series(cases.names[order]).duplicated().to_numpy()]
         return cases.take(order)
-
-    def _drop_last(self, most: int) -> None:
-        ranked = self.ranked()
-        ranked = ranked.take(np.arange(min(most, len(ranked))))
-        if len(ranked) == most:
-            self._floor = float(lift(ranked.scores[-1:])[0]) if most else np.inf
-        self._parts, self._n_held = [ranked], len(ranked)
-
-    def notes(self, id: str | None) -> list[str]:
-        """Say how many ids occur more than once."""
-        return self._ids.notes(id, "which takes one place of the list, with its highest score.")
 
 
 class _Drawn(NamedTuple):
@@ -229,26 +223,22 @@ def _most_value(
 def _cut(
     cases: CaseRows,
     count: Any,
-    segments: Counter[str],
+    read: CaseReader,
     segment: str | None,
     path: Path,
     notes: list[str],
 ) -> Rows:
-    """Return the first places of all rows, or of each segment."""
-    if not isinstance(count, Mapping):
-        if len(cases) < count:
-            notes.append(
-                f"The list is shorter than {count:,}: {path} has only {len(cases):,} cases to list."
-            )
-        return np.arange(min(count, len(cases)))
-    _check_segments(count, segments, segment, path, notes)
-    places = [np.flatnonzero(cases.segments == name)[:k] for name, k in count.items()]
-    for (name, most), found in zip(count.items(), places, strict=True):
-        if found.size < most:
-            notes.append(
-                f"{name!r} has only {found.size:,} cases to list, fewer than {most:,}; all are "
-                "listed."
-            )
+    """Return the first places of all rows, or of each segment; note where there are too few."""
+    ranked = {str(path): (np.arange(len(cases)), count)}
+    if isinstance(count, Mapping):
+        _check_segments(count, read.segments, segment, path, notes)
+        ranked = {repr(n): (np.flatnonzero(cases.segments == n), k) for n, k in count.items()}
+    notes += [
+        f"{name} has only {rows.size:,} cases to list, fewer than {most:,}; all are listed."
+        for name, (rows, most) in ranked.items()
+        if rows.size < most
+    ]
+    places = [rows[:most] for rows, most in ranked.values()]
     return np.sort(np.concatenate([np.zeros(0, np.intp), *places]))
 
 
@@ -259,33 +249,23 @@ def _check_segments(
     path: Path,
     notes: list[str],
 ) -> None:
-    present = sorted(segments)
-    unknown = [name for name in count if name not in present]
+    unknown = [name for name in count if name not in segments]
     if unknown:
-        shown = ", ".join(repr(name) for name in present[:_SHOWN])
         raise TableError(
             f"count=... names {unknown[0]!r}, which does not occur in the column {segment!r} of "
-            f"{path}. Its values are {shown}{', ...' if len(present) > _SHOWN else ''}."
+            f"{path}. Its values are {_shown(sorted(segments))}."
         )
-    unnamed = [name for name in present if name not in count]
+    unnamed = [name for name in sorted(segments) if name not in count]
     if unnamed:
         n_rows = sum(segments[name] for name in unnamed)
-        shown = ", ".join(repr(name) for name in unnamed[:_SHOWN])
         notes.append(
-            f"{n_rows:,} rows with {segment!r} = {shown} get no place: count=... does not name "
-            "them."
+            f"{n_rows:,} rows with {segment!r} = {_shown(unnamed)} get no place: count=... does "
+            "not name them."
         )
 
 
-def _note_copies(listed: CaseRows, notes: list[str]) -> None:
-    if listed.names is not None or not len(listed):
-        return
-    copies = int(listed.X.duplicated().sum())
-    if copies:
-        notes.append(
-            f"{copies:,} rows of the list are copies of other rows in all columns that the model "
-            "uses, and take places of their own. If a column names the case, use id=..."
-        )
+def _shown(names: list[str]) -> str:
+    return ", ".join(map(repr, names[:_SHOWN])) + (", ..." if len(names) > _SHOWN else "")
 
 
 def _with_probes(model: TableModel, cases: CaseRows, chosen: Rows, probe: Fraction) -> _Drawn:
@@ -314,12 +294,10 @@ def _with_probes(model: TableModel, cases: CaseRows, chosen: Rows, probe: Fracti
 def _described(
     model: TableModel, listed: CaseRows, drawn: _Drawn, on_progress: Progress
 ) -> list[SelectedRow]:
-    if not len(listed):
-        return []
     probabilities = None
-    if model.gives_probabilities:
+    if model.gives_probabilities and len(listed):
         probabilities = model.probabilities(listed.X)
-    reasons = reasons_for(model, listed.X, listed.scores, on_progress=on_progress)
+    reasons = reasons_for(model, listed.X, on_progress=on_progress)
     kept = listed.carried()
     return [
         SelectedRow(

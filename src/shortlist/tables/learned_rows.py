@@ -1,9 +1,9 @@
-"""Fingerprints of the rows that a model was fitted on: has it seen these rows before?"""
+"""What a model keeps of the rows that it learned from: their fingerprints and distributions."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,11 @@ from scipy.stats import hypergeom
 
 from .._core.extras import load_extra
 from .._core.ids import hash_ids, hash_rows
-from .schema import TableRows
+from .columns import MISSING_CATEGORY, is_missing
+from .schema import TableRows, TableSchema
+
+if TYPE_CHECKING:
+    from .cases import Columns
 
 pd = load_extra("pandas", needed_for="Reading tables")
 
@@ -22,6 +26,9 @@ _SPACE = 1 << 53
 _OFTEN = 0.01
 # More rows than chance explains: the exact p-value is below this level.
 _UNLIKELY = 0.001
+
+# Bins of a column: of numbers, and of categories at most.
+_N_BINS, _MOST_CATEGORIES = 10, 20
 
 Words = NDArray[np.uint64]
 
@@ -137,6 +144,10 @@ class RowFingerprints:
         """Count the rows that equal one of the fitted rows."""
         return self.seen_of(self.count(self.hashes_of(rows)))
 
+    def seen_in(self, gathered: Columns) -> SeenRows:
+        """Count rows by their hashes, which were gathered from a long table."""
+        return self.seen_of(sum(gathered.summaries(lambda block: self.count(block["hashes"]))))
+
     def seen_of(self, counts: NDArray[np.int64]) -> SeenRows:
         """Return what counts of rows say, and whether chance explains it."""
         n_items, n_asked, n_found = counts.tolist()
@@ -193,3 +204,95 @@ def _trimmed(hashes: Words, cutoff: int, *others: Any) -> RowFingerprints:
     if hashes.size <= _MOST:
         return made
     return replace(made, hashes=hashes[:_MOST], cutoff=int(hashes[_MOST]))
+
+
+# --- distributions of columns ---
+
+
+@dataclass(frozen=True)
+class ColumnProfile:
+    """Counts of a column by bin: up to ten bins of numbers with about equal counts, or categories.
+
+    Attributes
+    ----------
+    name, kind : str, str
+        Name and kind of the column.
+    bins : tuple
+        For numbers, the upper ends of all bins but the last, which is open. For categories, the
+        most frequent ones; all others share one more bin.
+    counts : tuple of int
+        Number of rows in each bin, followed by the number of missing values.
+    ends : tuple of float
+        The lowest and the highest number of the fit; empty for categories.
+
+    Examples
+    --------
+    >>> profile = ColumnProfile.from_values("country", "categorical", ["ar", "ar", "br"])
+    >>> profile.bins, profile.counts
+    (('ar', 'br'), (2, 1, 0, 0))
+    >>> profile.count(["br", "cl"])
+    (0, 1, 1, 0)
+    """
+
+    name: str
+    kind: str
+    bins: tuple[Any, ...]
+    counts: tuple[int, ...]
+    ends: tuple[float, ...] = ()
+
+    @classmethod
+    def from_values(
+        cls, name: str, kind: str, values: Any, *, bins_from: Any = None
+    ) -> ColumnProfile:
+        """Choose bins for the values of a column and count them."""
+        values = np.asarray(values)
+        chosen = values if bins_from is None else np.asarray(bins_from)
+        bins = _categories(chosen) if kind == "categorical" else _upper_ends(chosen)
+        ends = () if kind == "categorical" else _ends(values, chosen)
+        return cls(name, kind, bins, _count(values, kind, bins), ends)
+
+    def count(self, values: Any) -> tuple[int, ...]:
+        """Count other values of the same column in the same bins."""
+        return _count(np.asarray(values), self.kind, self.bins)
+
+
+def column_profiles(
+    X: Any, schema: TableSchema, *, bins_from: Any = None
+) -> tuple[ColumnProfile, ...]:
+    """Describe all columns of the rows that a model takes, in bins chosen from other rows."""
+    bins_from = X if bins_from is None else bins_from
+    return tuple(
+        ColumnProfile.from_values(f.name, f.kind, X[f.name], bins_from=bins_from[f.name])
+        for f in schema.features
+    )
+
+
+def _categories(values: NDArray[Any]) -> tuple[str, ...]:
+    names, counts = np.unique(values[values != MISSING_CATEGORY].astype(str), return_counts=True)
+    return tuple(names[np.argsort(-counts, kind="stable")][:_MOST_CATEGORIES].tolist())
+
+
+def _upper_ends(values: NDArray[np.float64]) -> tuple[float, ...]:
+    present = values[~np.isnan(values)]
+    if present.size == 0:
+        return ()
+    shares = np.arange(1, _N_BINS) / _N_BINS
+    ends = np.unique(np.quantile(present, shares, method="inverted_cdf"))
+    return tuple(ends[ends < present.max()].tolist())
+
+
+def _ends(*parts: NDArray[np.float64]) -> tuple[float, ...]:
+    present = np.concatenate([values[~np.isnan(values)] for values in parts])
+    return (float(present.min()), float(present.max())) if present.size else ()
+
+
+def _count(values: NDArray[Any], kind: str, bins: tuple[Any, ...]) -> tuple[int, ...]:
+    missing = is_missing(values, kind)
+    present = values[~missing]
+    if kind == "categorical":
+        place = {name: number for number, name in enumerate(bins)}
+        places = np.array([place.get(value, len(bins)) for value in present.tolist()], np.intp)
+    else:
+        places = np.searchsorted(np.array(bins, dtype=np.float64), present, side="left")
+    counts = np.bincount(places, minlength=len(bins) + 1).tolist()
+    return (*counts, int(missing.sum()))
