@@ -24,10 +24,11 @@ def rewrite(path, new, *, manifest=lambda content: content, payload=lambda conte
     """Copy a model file with another manifest or another model inside."""
     with zipfile.ZipFile(path) as archive:
         content = manifest(json.loads(archive.read("manifest.json")))
-        model = payload(archive.read("model.skops"))
+        model, rows = payload(archive.read("model.skops")), archive.read("rows.bin")
     with zipfile.ZipFile(new, "w") as archive:
         archive.writestr("manifest.json", json.dumps(content))
         archive.writestr("model.skops", model)
+        archive.writestr("rows.bin", rows)
     return new
 
 

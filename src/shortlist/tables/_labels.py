@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from .._core.arrays import Mask
 from .._core.extras import load_extra
 from ..exceptions import TableError, TableNote
-from .column_format import is_word_for_missing
+from .column_format import MISSING_CATEGORY, is_word_for_missing
 from .columns import SOMEWHERE, Place, is_text, number_text, plain
 
 pa = load_extra("pyarrow", needed_for="Reading tables")
@@ -50,6 +50,15 @@ def as_ids(column: Any, name: str, *, place: Place = SOMEWHERE) -> NDArray[Any]:
     texts = pa.compute.cast(column, pa.string())
     texts = pa.compute.replace_substring_regex(texts, r"^(-?[0-9]+)\.0+$", r"\1")
     return np.asarray(texts.to_pylist(), dtype=object)
+
+
+def as_texts(column: Any, name: str) -> NDArray[Any]:
+    """Return a column as texts, in the form of ids and labels; missing values get a name."""
+    column = plain(column)
+    present = ~_is_empty(column)
+    texts = np.full(len(column), MISSING_CATEGORY, dtype=object)
+    texts[present] = as_labels(column.filter(pa.array(present)), name)
+    return texts
 
 
 def look_damaged(ids: Any) -> bool:
@@ -102,17 +111,17 @@ def find_labels(
     counts = Counter(as_labels(column, target, place=place).tolist())
     by_label: dict[str, Counter[str]] = {}
     for spelling, n in counts.items():
-        by_label.setdefault(_folded(spelling), Counter())[spelling] = n
+        by_label.setdefault(folded(spelling), Counter())[spelling] = n
     labels = {key: spellings.most_common(1)[0][0] for key, spellings in by_label.items()}
     sizes = {key: spellings.total() for key, spellings in by_label.items()}
     _check_number(labels, counts, target, rare)
-    if len(labels) > 2 and sizes.get(_folded(target)) == 1:
+    if len(labels) > 2 and sizes.get(folded(target)) == 1:
         raise TableError(
             f"A row of {place.file} holds {target!r} in the column {target!r}: the heading comes "
             "twice. Remove the second one."
         )
     notes += [_about_spellings(each, target) for each in by_label.values() if len(each) > 1]
-    key = _rarest(sizes, labels, target, notes) if rare is None else _folded(rare)
+    key = _rarest(sizes, labels, target, notes) if rare is None else folded(rare)
     if key not in labels:
         raise TableError(
             f"rare={rare!r} does not occur in {target!r}; its labels are {_shown(labels.values())}."
@@ -126,9 +135,9 @@ def is_rare_label(
     """Return which rows have the rare label, in whatever case; unknown labels are noted."""
     labels = as_labels(column, target, place=place)
     spellings, where = np.unique(labels.astype(str), return_inverse=True)
-    folded = [_folded(spelling) for spelling in spellings.tolist()]
-    seen = {_folded(label) for label in known}
-    new = [s for s, key in zip(spellings.tolist(), folded, strict=True) if key not in seen]
+    keys = [folded(spelling) for spelling in spellings.tolist()]
+    seen = {folded(label) for label in known}
+    new = [s for s, key in zip(spellings.tolist(), keys, strict=True) if key not in seen]
     if known and new and len(known) < MOST_LABELS:
         warnings.warn(
             f"The target {target!r} holds {', '.join(map(repr, new[:3]))}, which was not a label "
@@ -136,11 +145,12 @@ def is_rare_label(
             TableNote,
             stacklevel=2,
         )
-    is_rare: NDArray[Any] = np.array([key == _folded(rare_label) for key in folded], dtype=bool)
+    is_rare: NDArray[Any] = np.array([key == folded(rare_label) for key in keys], dtype=bool)
     return is_rare[where]
 
 
-def _folded(label: str) -> str:
+def folded(label: str) -> str:
+    """Return a label without case, and with single spaces."""
     return " ".join(label.split()).casefold()
 
 

@@ -16,7 +16,7 @@ from .._core.arrays import Mask
 from .._core.extras import load_extra
 from .._core.ids import is_drawn
 from ..exceptions import TableError
-from ._labels import as_ids, look_damaged
+from ._labels import as_ids, as_texts, look_damaged
 from ._source import OpenTable
 from .columns import MISSING_CATEGORY
 from .model import TableModel
@@ -171,14 +171,6 @@ def _kind(type: Any) -> str:
 
 def _plain(column: Any, kind: str) -> Any:
     return pa.compute.cast(column, pa.string()) if kind == "string" else column
-
-
-def as_texts(column: Any, name: str) -> NDArray[Any]:
-    """Return a column as texts, in the form of ids and labels; missing values get a name."""
-    present = ~np.asarray(pa.compute.is_null(column, nan_is_null=True).to_numpy(), dtype=bool)
-    texts = np.full(len(column), MISSING_CATEGORY, dtype=object)
-    texts[present] = [text.strip() for text in as_ids(column.filter(pa.array(present)), name)]
-    return texts
 
 
 # --- cases to leave out ---

@@ -75,8 +75,7 @@ def load_model(path: Path) -> TableModel:
         The saved model.
     """
     name = str(path)
-    parts = _read(path, _MANIFEST, _MODEL, _ROWS)
-    manifest = _checked_manifest(parts[_MANIFEST], name)
+    manifest, parts = describe_model(path), _read(path, _MODEL, _ROWS)
     with _reading("schema", name):
         schema = as_schema(manifest)
         values = {feature.name: manifest["reference"][feature.name] for feature in schema.features}

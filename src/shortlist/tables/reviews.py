@@ -15,8 +15,8 @@ from .._core.validation import name_rows
 from ..exceptions import TableError
 from ..feedback import MissedEstimate, estimate_missed
 from ._inference import guess_column
-from ._labels import MOST_LABELS
-from .column_format import PLAIN
+from ._labels import MOST_LABELS, as_texts, folded
+from .column_format import MISSING_CATEGORY, PLAIN
 from .columns import Feature
 from .model import TableModel
 from .options import INFER_ALL, ReadOptions
@@ -84,16 +84,16 @@ def missed_in_table(
         table = source.read()
         source.notes.extend(_about_reviews(table, selected_by, model.schema.id, path))
 
-    def column(name: str) -> Any:
-        return table[name].to_pylist()
+    def texts(name: str) -> NDArray[Any]:
+        return as_texts(table[name], name)
 
     try:
         estimate = estimate_missed(
-            _outcomes(column(outcome), outcome, model),
-            ["not selected" if _is_empty(word) else str(word) for word in column(selected_by)],
+            _outcomes(texts(outcome), outcome, model),
+            ["not selected" if word == MISSING_CATEGORY else word for word in texts(selected_by)],
             _chances(table[inclusion], inclusion, reading),
-            ids=None if id is None else [str(value) for value in column(id)],
-            periods=None if period is None else [str(value) for value in column(period)],
+            ids=None if id is None else texts(id),
+            periods=None if period is None else texts(period),
             n_cases=n_cases,
             confidence=confidence,
             look=look,
@@ -112,32 +112,21 @@ def _flags(model: TableModel, path: Path, reading: ReadOptions | None) -> Mask:
         return model.decide(model.schema.read(source)).flagged
 
 
-def _is_empty(value: Any) -> bool:
-    return value is None or value != value or str(value).strip() == ""
-
-
-def _outcomes(labels: list[Any], outcome: str, model: TableModel) -> NDArray[Any]:
+def _outcomes(labels: NDArray[Any], outcome: str, model: TableModel) -> NDArray[Any]:
     """Return which labels are the rare one, None where there is none; refuse unknown labels."""
-    said = [None if _is_empty(label) else _said(label) for label in labels]
-    known = {_said(label) for label in model.schema.labels}
-    if known and len(known) < MOST_LABELS:
-        unknown = np.array([label is not None and label not in known for label in said], bool)
-        if unknown.any():
-            row = int(np.argmax(unknown))
-            raise ValueError(
-                f"{int(unknown.sum())} cases have a label in {outcome!r} that the model was not "
-                f"fitted with, such as {labels[row]!r}; see {name_rows(np.flatnonzero(unknown))}. "
-                f"Known are {', '.join(map(repr, model.schema.labels))}. Leave the label empty "
-                "while the outcome is unknown."
-            )
-    rare = _said(model.schema.rare_label)
-    return np.array([None if label is None else label == rare for label in said], dtype=object)
-
-
-def _said(label: Any) -> str:
-    """Return a label as text; as in a fit, spellings that differ in case or blanks are one."""
-    whole = isinstance(label, float) and label.is_integer()
-    return " ".join(str(int(label) if whole else label).split()).casefold()
+    is_empty, said = labels == MISSING_CATEGORY, np.array([folded(label) for label in labels])
+    known = [folded(label) for label in model.schema.labels]
+    unknown = np.flatnonzero(~is_empty & ~np.isin(said, known))
+    if unknown.size and 0 < len(known) < MOST_LABELS:
+        raise ValueError(
+            f"{unknown.size} cases have a label in {outcome!r} that the model was not fitted with, "
+            f"such as {labels[unknown[0]]!r}; see {name_rows(unknown)}. Known are "
+            f"{', '.join(map(repr, model.schema.labels))}. Leave the label empty while the outcome "
+            "is unknown."
+        )
+    outcomes = (said == folded(model.schema.rare_label)).astype(object)
+    outcomes[is_empty] = None
+    return outcomes
 
 
 def _chances(column: Any, name: str, reading: ReadOptions) -> Doubles:
