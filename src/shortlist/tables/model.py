@@ -229,9 +229,9 @@ class TableModel:
         for option, needed in (("value", "value"), ("effort", "effort"), ("budget", "effort")):
             if getattr(work, option) is not None and getattr(kept, needed) is None:
                 raise TableError(
-                    f"{option}=... needs a model that was fitted with {needed}=..., and the "
-                    f"threshold of this one does not weigh it. Fit with {needed}=..., or make a "
-                    "list: shortlist select."
+                    f"{option}=... was given, and the model was fitted without {needed}=..., which "
+                    f"its threshold does not weigh. Fit with {needed}=..., or make a list: "
+                    "shortlist select."
                 )
 
     def predict(self, X: Any) -> Mask:
