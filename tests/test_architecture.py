@@ -32,7 +32,7 @@ ROWS = [
     {"cli"},
 ]
 # These have no names for users: the floor that all packages share, and programs.
-NOT_FOR_USERS = {"_core", "cli"}
+NOT_FOR_USERS = {"_core", "cli", "service"}
 # Names that begin with an underscore elsewhere: of named tuples, of scikit-learn's callbacks, of
 # its histogram-based boosting, and of the frames of Dask and Spark.
 FOREIGN = {

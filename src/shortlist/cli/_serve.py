@@ -83,9 +83,12 @@ def serve(
     """
     logging.basicConfig(format="%(levelname)s: %(message)s")
     queues = _queues(model, count, budget, queue)
-    from ..service import ServiceConfig, run_service
+    from ..service.settings import ServiceConfig, check_extra
+
+    check_extra()
     from ..service.keys import list_keys
     from ..service.setup import prepare
+    from ..service.supervisor import run_service
 
     announce_compiling()
     if "://" not in database:
