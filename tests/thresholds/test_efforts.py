@@ -201,8 +201,10 @@ def test_below_its_worth_capacity_stays_empty():
     assert found.flag([0.89, 0.9, 0.95]).tolist() == [False, True, True]
     assert found.limited_by == "worth"
     assert calibrate_threshold(p, half, worth=0.1).limited_by == "capacity"
-    precise = calibrate_threshold(p, half, worth=Worth.precision(0.9), values=np.ones(100) * 7)
-    assert precise.flag([0.89, 0.9], values=[100, 7]).tolist() == [False, True]
+    precise = calibrate_threshold(p, half, worth=Worth.precision(0.9))
+    assert precise.flag([0.89, 0.9]).tolist() == [False, True]
+    with pytest.raises(ValueError, match="needs labels here: pass y"):
+        calibrate_threshold(p, half, worth=Worth.precision(0.9), values=np.ones(100) * 7)
 
 
 def test_precision_is_promised_on_unseen_items():

@@ -14,34 +14,13 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
-from sklearn.utils._metadata_requests import _MetadataRequester as MetadataRequester
-from sklearn.utils._metadata_requests import _routing_enabled as routing_enabled
-from sklearn.utils._openmp_helpers import _openmp_effective_n_threads as n_threads
-from sklearn.utils.validation import _check_method_params as slice_fit_params
-from sklearn.utils.validation import _num_samples as n_rows
-
-__all__ = [
-    "RESPONSE_METHODS",
-    "MetadataRequester",
-    "Scores",
-    "informed",
-    "mean_of",
-    "mean_scores",
-    "n_rows",
-    "n_threads",
-    "out_of_bag_scores",
-    "probabilities",
-    "rare_label_of",
-    "rare_scores",
-    "response_method_of",
-    "routing_enabled",
-    "score_classes",
-    "slice_fit_params",
-    "take_rows",
-    "with_out_of_bag",
-]
+from sklearn.utils._metadata_requests import _MetadataRequester, _routing_enabled
+from sklearn.utils.validation import _check_method_params, _num_samples
 
 Floats = NDArray[np.floating]
+
+MetadataRequester, routing_enabled = _MetadataRequester, _routing_enabled
+slice_fit_params, n_rows = _check_method_params, _num_samples
 
 RESPONSE_METHODS = ("predict_proba", "decision_function")
 

@@ -231,7 +231,7 @@ def check_never_more(compared: OnnxComparison) -> None:
 
 def _check_rule(rule: Any) -> None:
     weighs = [each.has_values or each.has_efforts for each in rule.calibrations]
-    if any(weighs) or any(each.least_probability > 0 for each in rule.calibrations):
+    if any(weighs):
         raise ModelFileError(WEIGHS_WORK)
     if rule.segments is not None:
         raise ModelFileError("A model with capacities of segments cannot be exported to ONNX.")

@@ -29,22 +29,19 @@ from .samples import CalibrationSample
 _PER_DOUBLING = 2
 
 
-def worth_limit(
-    worth: Worth, k: int, sample: CalibrationSample, promise: Promise
-) -> tuple[Cut, float]:
-    """Return a cut below which capacity stays empty, and what a probability must reach."""
+def worth_limit(worth: Worth, k: int, sample: CalibrationSample, promise: Promise) -> Cut:
+    """Return a cut below which capacity stays empty."""
     if worth.kind == "precision" and sample.is_rare is not None:
         fewer = _precise(worth, k, sample, promise)
-        return (cut_after(sample.scores, fewer, sample.keys_of) if fewer < k else AFTER_ALL), 0.0
+        return cut_after(sample.scores, fewer, sample.keys_of) if fewer < k else AFTER_ALL
+    weighed = sample.has_values or sample.efforts is not None
+    if worth.kind == "precision" and (weighed or sample.probabilities is None):
+        raise ValueError(
+            f"{worth!r} needs labels here: pass y, or use worth=..., a value per unit of effort."
+        )
     if sample.probabilities is not None:
         check_probabilities(sample.probabilities)
-    if worth.kind == "value":
-        return Cut(float(cell_of(worth.least, sample.scores.dtype)[0])), 0.0
-    if sample.probabilities is None:
-        raise ValueError(
-            f"{worth!r} needs labels: pass y, or use worth=..., a value per unit of effort."
-        )
-    return AFTER_ALL, worth.least
+    return Cut(float(cell_of(worth.least, sample.scores.dtype)[0]))
 
 
 def _precise(worth: Worth, most: int, sample: CalibrationSample, promise: Promise) -> int:

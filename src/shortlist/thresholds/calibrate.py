@@ -125,8 +125,8 @@ def calibrate_threshold(
         The least expected value per unit of effort for which capacity is used, or
         ``Worth.precision(0.2)``: with labels `y`, the share of the flags that are rare is at least
         this, on the calibration items for "plug-in" and "expected", and on unseen items with
-        probability `confidence` for the other guarantees. Without labels, every flagged item has
-        at least this probability.
+        probability `confidence` for the other guarantees. Without labels, values and efforts,
+        every flagged item has at least this probability.
 
     Returns
     -------

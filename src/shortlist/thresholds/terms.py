@@ -240,15 +240,13 @@ class _Calibration:
         """The lowest threshold that keeps the promise, with all that is known about it."""
         sample, terms = self.sample, self.terms
         place, found = self._find_cuts()
-        cuts, least_probability = found, 0.0
+        cuts = found
         is_plain = sample.groups is None and not self.of_work
         k = place.k if is_plain else _n_above(found, sample)
         if terms.worth is not None:
-            at_most, least_probability = worth_limit(terms.worth, k, sample, self.promise)
-            cuts = found.within(at_most)
+            cuts = found.within(worth_limit(terms.worth, k, sample, self.promise))
             k = k if cuts == found else _n_above(cuts, sample)
         above, between = cuts.divide(sample.scores, sample.keys_of)
-        by_worth = cuts != found or least_probability > 0
         more: dict[str, Any] = {}
         if not is_plain or terms.worth is not None:
             more = {"k": k, "interval": _UNKNOWN_RATE}
@@ -269,8 +267,7 @@ class _Calibration:
             seed=terms.seed,
             has_values=sample.has_values,
             has_efforts=sample.efforts is not None,
-            least_probability=least_probability,
-            limited_by="worth" if by_worth else "capacity",
+            limited_by="capacity" if cuts == found else "worth",
             **more,
         )
 

@@ -12,7 +12,7 @@ from .._core.ids import check_ids, keys_by_id
 from .._core.intervals import Interval
 from .._core.ranking import Cuts
 from .._core.validation import check_scores
-from .._core.work import check_efforts, check_max_effort, check_values, reaches, weigh
+from .._core.work import check_efforts, check_max_effort, check_values, weigh
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +59,6 @@ class CalibratedThreshold:
         No item may take more, in future too.
     has_values, has_efforts : bool
         Whether scores were weighed: `value` is then compared with value * probability / effort.
-    least_probability : float
-        What the probability of a flagged item must reach, if a precision was asked for without
-        labels.
     limited_by : {"capacity", "worth"}
         What keeps the threshold from being lower. With "worth", capacity stays empty.
     """
@@ -85,7 +82,6 @@ class CalibratedThreshold:
     max_effort: float | None = None
     has_values: bool = False
     has_efforts: bool = False
-    least_probability: float = 0.0
     limited_by: str = "capacity"
 
     def flag(
@@ -115,28 +111,16 @@ class CalibratedThreshold:
         """
         scores = check_scores(scores)
         values, efforts = check_values(values, scores.size), check_efforts(efforts, scores.size)
+        weighed = self.weigh(scores, values, efforts)
         if self.ties == "exclude":
-            return self.flag_weighed(scores, None, values, efforts)
+            return self.flag_with_keys(weighed, None)
         if ids is None:
             raise ValueError(
                 "This threshold breaks ties by a hash of the item's id. Pass ids=..., or calibrate "
                 "with ties='exclude'."
             )
         keys = keys_by_id(check_ids(ids, scores.size), seed=self.seed)
-        return self.flag_weighed(scores, keys, values, efforts)
-
-    def flag_weighed(
-        self,
-        scores: Floats,
-        tie_keys: TieKeys | None,
-        values: Doubles | None,
-        efforts: Doubles | None,
-    ) -> Mask:
-        """Flag checked scores, weighed by checked values and efforts as in calibration."""
-        flagged = self.flag_with_keys(self.weigh(scores, values, efforts), tie_keys)
-        if self.least_probability > 0:
-            flagged &= reaches(scores, self.least_probability)
-        return flagged
+        return self.flag_with_keys(weighed, keys)
 
     def weigh(self, scores: Floats, values: Doubles | None, efforts: Doubles | None) -> Floats:
         """Return what is compared with the threshold: the scores, or what they are worth."""
