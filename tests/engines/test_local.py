@@ -10,6 +10,7 @@ import pytest
 
 from shortlist import Capacity, calibrate_threshold
 from shortlist import select as select_array
+from shortlist.assignment import solve_assignment
 from shortlist.distributed import calibrate, select
 from shortlist.distributed._local import LocalEngine
 from shortlist.exceptions import CapacityError, TableError
@@ -194,3 +195,29 @@ def test_a_table_without_rows_has_an_empty_list():
     for options in ({}, {"segment": "team"}, {"segment": "team", "total": Capacity.count(5)}):
         listed = select(table, Capacity.count(5), score="risk", id="case", **options)
         assert (listed.num_rows, "rank" in listed.column_names) == (0, True)
+
+
+def test_the_highest_rows_of_each_column_suffice_for_an_assignment():
+    """The plan among these candidates is worth as much as that among all rows."""
+    rng, columns = np.random.default_rng(3), ["call", "visit"]
+    table = TABLE
+    for name in columns:
+        table = table.append_column(name, [np.round(rng.normal(size=N), 1)])
+    rooms = {"north": 20, "south": 15, "west": 0}
+
+    def solve(rows):
+        values = np.column_stack([np.zeros(rows.num_rows), *(rows[name] for name in columns)])
+        ids, teams = (np.array(rows[name].to_pylist()) for name in ("case", "team"))
+        options = {"total": 30, "segments": teams, "segment_capacities": rooms, "ids": ids}
+        return solve_assignment(values, [30, 10], **options)
+
+    limits = {team: Capacity.count(room) for team, room in rooms.items()}
+    parts = [
+        select(table, limits, score=name, id="case", segment="team").drop_columns(["rank"])
+        for name in columns
+    ]
+    rows = pa.concat_tables(parts)
+    places = np.unique(rows["case"].to_pylist(), return_index=True)[1]
+    candidates = rows.take(pa.array(places))
+    assert candidates.num_rows <= 70
+    assert solve(candidates).value == pytest.approx(solve(table).value, abs=1e-9)

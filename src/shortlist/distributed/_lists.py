@@ -17,7 +17,7 @@ from ..exceptions import CapacityError, TableError
 from ._ranks import ALL, Ranks, by_segment
 from .engine import TIE_KEY, Columns, Plan, as_columns, check_columns, table_schema
 
-__all__ = ["WEIGHT", "ListedRows", "SampledRows", "find_list"]
+__all__ = ["WEIGHT", "ListedRows", "find_list", "sampled_rows"]
 
 #: The column with the weights of sampled rows.
 WEIGHT = "weight"
@@ -117,21 +117,13 @@ def _wanted(limits: Limits, ranks: Ranks) -> dict[Any, int]:
     }
 
 
-@dataclass(frozen=True)
-class SampledRows:
-    """Keeps all rare rows, and each other row with a probability that a hash of its id draws."""
-
-    target: str
-    rare_label: Any
-    id: str
-    share: float
-    seed: int
-
-    def __call__(self, block: Any) -> Any:
-        """Return the kept rows of an Arrow table, with a column `weight`."""
-        pa = load_extra("pyarrow", needed_for="Sampling a large table")
-        known = as_columns(block, [self.target, self.id])
-        is_rare = np.asarray(known[self.target] == self.rare_label, dtype=bool)
-        kept = is_rare | (hash_ids(known[self.id], seed=self.seed) < self.share)
-        weights = np.where(is_rare, 1.0, 1 / self.share)[kept]
-        return block.filter(pa.array(kept)).append_column(WEIGHT, pa.array(weights))
+def sampled_rows(
+    block: Any, *, target: str, rare_label: Any, id: str, share: float, seed: int
+) -> Any:
+    """Keep all rare rows, and each other one with a probability that a hash of its id draws."""
+    pa = load_extra("pyarrow", needed_for="Sampling a large table")
+    known = as_columns(block, [target, id])
+    is_rare = np.asarray(known[target] == rare_label, dtype=bool)
+    kept = is_rare | (hash_ids(known[id], seed=seed) < share)
+    weights = np.where(is_rare, 1.0, 1 / share)[kept]
+    return block.filter(pa.array(kept)).append_column(WEIGHT, pa.array(weights))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +30,8 @@ __all__ = ["ALL", "Ranks", "by_segment"]
 ALL = None
 #: A block sends about so many numbers of a segment; and the deepest own top-k.
 _FEW, _MOST_HELD = 1 << 14, 1 << 22
+#: A function of a block that returns numbers for each segment.
+Numbers = Callable[[Columns], dict[Any, Doubles]]
 
 
 class _Sample(NamedTuple):
@@ -56,42 +58,30 @@ class _Located(NamedTuple):
     above: int
 
 
-@dataclass(frozen=True)
-class _Draw:
-    """Draws about so many numbers of a block, for each segment."""
-
-    numbers: _Scores | _Keys
-    few: int
-
-    def __call__(self, columns: Columns) -> dict[Any, _Sample]:
-        return {name: self._drawn(own) for name, own in self.numbers(columns).items()}
-
-    def _drawn(self, numbers: Doubles) -> _Sample:
-        ordered = np.sort(numbers)  # NaN comes last
-        n_nan = numbers.size - int(np.searchsorted(ordered, np.nan))
-        step = max(1, -(-numbers.size // self.few))
-        return _Sample(numbers.size, n_nan, step, ordered[::-1][::step].copy())
+def _draw(columns: Columns, *, numbers: Numbers, few: int) -> dict[Any, _Sample]:
+    """Draw about so many numbers of a block, for each segment."""
+    return {name: _drawn(own, few) for name, own in numbers(columns).items()}
 
 
-@dataclass(frozen=True)
-class _Look:
-    """Counts what lies above a bracket of each segment, and sends what lies inside."""
+def _drawn(numbers: Doubles, few: int) -> _Sample:
+    ordered = np.sort(numbers)  # NaN comes last
+    n_nan = numbers.size - int(np.searchsorted(ordered, np.nan))
+    step = max(1, -(-numbers.size // few))
+    return _Sample(numbers.size, n_nan, step, ordered[::-1][::step].copy())
 
-    numbers: _Scores | _Keys
-    brackets: dict[Any, tuple[float, float]]
 
-    def __call__(self, columns: Columns) -> dict[Any, _Inside]:
-        return {
-            name: self._inside(own, *self.brackets[name])
-            for name, own in self.numbers(columns).items()
-            if name in self.brackets
-        }
+def _look(
+    columns: Columns, *, numbers: Numbers, brackets: dict[Any, tuple[float, float]]
+) -> dict[Any, _Inside]:
+    """Count what lies above a bracket of each segment, and send what lies inside."""
+    found = numbers(columns)
+    return {name: _inside(found[name], *ends) for name, ends in brackets.items() if name in found}
 
-    @staticmethod
-    def _inside(numbers: Doubles, low: float, high: float) -> _Inside:
-        rest = numbers[numbers >= low]
-        inside = rest[rest <= high]
-        return _Inside(rest.size - inside.size, *np.unique(inside, return_counts=True))
+
+def _inside(numbers: Doubles, low: float, high: float) -> _Inside:
+    rest = numbers[numbers >= low]
+    inside = rest[rest <= high]
+    return _Inside(rest.size - inside.size, *np.unique(inside, return_counts=True))
 
 
 def _bracket(samples: list[_Sample], place: int) -> tuple[float, float]:
@@ -133,7 +123,7 @@ def _gather(answers: Iterable[dict[Any, Any]]) -> dict[Any, list[Any]]:
 
 def _search(
     call: Callable[[Any], Iterable[Any]],
-    numbers: Any,
+    numbers: Numbers,
     places: dict[Any, int],
     samples: dict[Any, list[_Sample]],
 ) -> dict[Any, _Located]:
@@ -147,7 +137,7 @@ def _search(
         name: _bracket(samples[name], place) for name, place in places.items() if name not in parts
     }
     if brackets:
-        parts |= _gather(call(_Look(numbers, brackets)))
+        parts |= _gather(call(partial(_look, numbers=numbers, brackets=brackets)))
     return {name: _pick(parts[name], place) for name, place in places.items()}
 
 
@@ -159,42 +149,28 @@ def by_segment(columns: Columns, segment: str | None) -> dict[Any, Any]:
     if segment is None:
         return {ALL: slice(None)}
     names, codes = np.unique(columns[segment], return_inverse=True)
-    order = np.argsort(codes, kind="stable")
     ends = np.cumsum(np.bincount(codes))
+    rows = np.split(np.argsort(codes, kind="stable"), ends[:-1])
+    return dict(zip(names.tolist(), rows, strict=False))
+
+
+def _scores(columns: Columns, *, score: str, segment: str | None) -> dict[Any, Doubles]:
+    """Return the scores of a block, for each segment."""
+    scores = np.asarray(columns[score], dtype=np.float64)
+    return {name: scores[own] for name, own in by_segment(columns, segment).items()}
+
+
+def _keys(
+    columns: Columns, *, at: dict[Any, float], score: str, segment: str | None, id: str, seed: int
+) -> dict[Any, Doubles]:
+    """Return minus the tie keys of the rows at a score, so that the first key is the highest."""
+    scores = np.asarray(columns[score], dtype=np.float64)
+    rows = by_segment(columns, segment)
     return {
-        name: order[start:end]
-        for name, start, end in zip(names.tolist(), [0, *ends[:-1]], ends, strict=True)
+        name: -hash_ids(columns[id][rows[name]][scores[rows[name]] == value], seed=seed)
+        for name, value in at.items()
+        if name in rows
     }
-
-
-@dataclass(frozen=True)
-class _Scores:
-    """The scores of a block, for each segment."""
-
-    score: str
-    segment: str | None
-
-    def __call__(self, columns: Columns) -> dict[Any, Doubles]:
-        scores = np.asarray(columns[self.score], dtype=np.float64)
-        return {name: scores[own] for name, own in by_segment(columns, self.segment).items()}
-
-
-@dataclass(frozen=True)
-class _Keys:
-    """Minus the tie keys of the rows at a score, for each segment: the first key is the highest."""
-
-    scores: _Scores
-    id: str
-    seed: int
-    values: dict[Any, float]
-
-    def __call__(self, columns: Columns) -> dict[Any, Doubles]:
-        scores, rows = self.scores(columns), by_segment(columns, self.scores.segment)
-        return {
-            name: -hash_ids(columns[self.id][rows[name]][scores[name] == value], seed=self.seed)
-            for name, value in self.values.items()
-            if name in scores
-        }
 
 
 @dataclass(frozen=True)
@@ -212,14 +188,19 @@ class Ranks:
     seed: int = 0
 
     @property
-    def _columns(self) -> list[str]:
-        return [self.score, *([] if self.segment is None else [self.segment])]
+    def _scores(self) -> Numbers:
+        return partial(_scores, score=self.score, segment=self.segment)
+
+    def _call(self, table: Any, *others: str | None) -> Callable[[Any], Iterable[Any]]:
+        """Return a function that calls a kernel with the scores, segments and other columns."""
+        names = [name for name in (self.score, self.segment, *others) if name is not None]
+        return on_arrays(self.engine, table, list(dict.fromkeys(names)))
 
     @cached_property
     def _samples(self) -> dict[Any, list[_Sample]]:
         """What the first pass draws; scores that are not numbers are an error."""
-        call = on_arrays(self.engine, self.table, self._columns)
-        samples = _gather(call(_Draw(_Scores(self.score, self.segment), _FEW)))
+        call = self._call(self.table)
+        samples = _gather(call(partial(_draw, numbers=self._scores, few=_FEW)))
         sums = [(own.n, own.n_nan) for each in samples.values() for own in each]
         n_rows, n_nan = np.sum(sums, axis=0).tolist() if sums else (0, 0)
         if n_nan:
@@ -245,7 +226,7 @@ class Ranks:
         cuts = {name: BEFORE_ALL if k <= 0 else AFTER_ALL for name, k in wanted.items()}
         cuts |= {name: Cut(each.value) for name, each in found.items()}
         divided = {name: each for name, each in found.items() if places[name] > each.above}
-        for name, key in self._keys(divided, places).items():
+        for name, key in self._key_of(divided, places).items():
             if divided[name].above + key.above < places[name]:
                 raise TableError(
                     "Rows with the same score and the same id lie at the cut, and nothing puts "
@@ -266,7 +247,7 @@ class Ranks:
         value, above = found[ALL]
         if self.id is None:
             return Cut(value), above
-        key = self._keys(found, {ALL: place})[ALL]
+        key = self._key_of(found, {ALL: place})[ALL]
         return Cut(value, -key.value), above + key.above
 
     def _locate(self, places: dict[Any, int]) -> dict[Any, _Located]:
@@ -276,24 +257,22 @@ class Ranks:
             value = float(top.min(initial=np.inf))
             located = _Located(value, int(np.count_nonzero(top > value)))
             return dict.fromkeys(places, located)
-        call = on_arrays(self.engine, self.table, self._columns)
-        return _search(call, _Scores(self.score, self.segment), places, self._samples)
+        return _search(self._call(self.table), self._scores, places, self._samples)
 
     def _top(self, place: int) -> Doubles | None:
         if self.segment is not None or place >= _MOST_HELD:
             return None
         return self.engine.highest(self.table, self.score, place + 1)
 
-    def _keys(self, found: dict[Any, _Located], places: dict[Any, int]) -> dict[Any, _Located]:
+    def _key_of(self, found: dict[Any, _Located], places: dict[Any, int]) -> dict[Any, _Located]:
         """Find the keys that divide the tied rows of each segment."""
         if not found:
             return {}
-        assert self.id is not None
-        values = {name: each.value for name, each in found.items()}
-        ends = min(values.values()), max(values.values())
-        table = self.engine.between(self.table, self.score, *ends)
-        columns = list(dict.fromkeys([*self._columns, self.id]))
-        call = on_arrays(self.engine, table, columns)
-        keys = _Keys(_Scores(self.score, self.segment), self.id, self.seed, values)
+        at = {name: each.value for name, each in found.items()}
+        table = self.engine.between(self.table, self.score, min(at.values()), max(at.values()))
+        call = self._call(table, self.id)
+        keys = partial(
+            _keys, at=at, score=self.score, segment=self.segment, id=str(self.id), seed=self.seed
+        )
         left = {name: places[name] - each.above for name, each in found.items()}
-        return _search(call, keys, left, _gather(call(_Draw(keys, _FEW))))
+        return _search(call, keys, left, _gather(call(partial(_draw, numbers=keys, few=_FEW))))

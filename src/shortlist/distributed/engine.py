@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -98,18 +98,13 @@ class Engine(Protocol):
         return None
 
 
-@dataclass(frozen=True)
-class _OnArrays:
-    kernel: Any
-    columns: list[str]
-
-    def __call__(self, block: Any) -> Any:
-        return self.kernel(as_columns(block, self.columns))
-
-
 def on_arrays(engine: Engine, table: Any, columns: list[str]) -> Callable[[Any], Iterable[Any]]:
     """Return a function that calls a kernel for arrays on every block."""
-    return lambda kernel: engine.summaries(table, columns, _OnArrays(kernel, columns))
+    return lambda kernel: engine.summaries(table, columns, partial(_on_arrays, kernel, columns))
+
+
+def _on_arrays(kernel: Any, columns: list[str], block: Any) -> Any:
+    return kernel(as_columns(block, columns))
 
 
 # --- columns ---

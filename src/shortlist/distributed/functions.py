@@ -1,8 +1,9 @@
-"""The seven functions of an engine: one piece of code for files, Spark and Dask."""
+"""The six functions of an engine: one piece of code for files, Spark and Dask."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,7 @@ from ..tables import TableModel
 from ..tables.measure import Evaluation
 from ..thresholds import CalibratedThreshold
 from ..thresholds.calibrate import calibrate_counts
-from ._joint import LargeAssignment, find_assignment
-from ._lists import WEIGHT, SampledRows, find_list
+from ._lists import WEIGHT, find_list, sampled_rows
 from ._models import ModelRows, measure_model, plan_rows
 from ._ranks import ALL, Ranks
 from .engine import TIE_KEY, Engine, Plan, check_columns, check_present, table_schema
@@ -318,60 +318,7 @@ class Functions:
         check_columns(self._engine, table, id=id)
         # Another key than that of the ties: which rows are learned from says nothing about them.
         seed = (check_seed(random_state) + 1) % 2**64
-        kernel = SampledRows(target, rare_label, id, share, seed)
+        options = {"target": target, "rare_label": rare_label, "id": id, "share": share}
+        kernel = partial(sampled_rows, **options, seed=seed)
         schema = table_schema(self._engine, table, added={WEIGHT: "double"})
         return self._engine.map_rows(Plan(table, None, kernel, schema))
-
-    def assign(
-        self,
-        table: Any,
-        capacities: Mapping[str, int | None],
-        *,
-        id: str,
-        total: int | None = None,
-        segment: str | None = None,
-        segment_capacities: Mapping[Any, int] | None = None,
-        random_state: Any = None,
-    ) -> LargeAssignment:
-        """Choose a column for each row within joint limits, exactly: :func:`shortlist.assign`.
-
-        The highest rows of each column are candidates, which one machine solves for. No other row
-        can improve the assignment.
-
-        Parameters
-        ----------
-        table
-            As for `select`.
-        capacities : dict from columns to int or None
-            How many rows may get each column; `None` means no limit. The columns hold what a row is
-            worth there, compared with leaving it; rows that are worth nothing are left.
-        id : str
-            The column with the ids, each of which occurs once.
-        total : int, default=None
-            How many rows may get any column.
-        segment : str, default=None
-            A column with the segment of each row.
-        segment_capacities : dict from segments to int, default=None
-            How many rows of each segment may get any column; rows of others are left.
-        random_state : int, RandomState instance or None, default=None
-            Key of the hash that orders rows of equal worth.
-
-        Returns
-        -------
-        LargeAssignment
-            `rows` get a column; `solved` has the value, and prices that prove it.
-
-        Examples
-        --------
-        >>> import pyarrow as pa
-        >>> from shortlist.distributed import assign
-        >>> table = pa.table({"case": ["a", "b", "c"], "call": [5, 6, 3], "visit": [1, 4, 0]})
-        >>> found = assign(table, {"call": 1, "visit": 1}, id="case")
-        >>> found.rows.to_pylist()
-        [{'case': 'a', 'column': 'call'}, {'case': 'b', 'column': 'visit'}]
-        >>> found.solved.value, found.solved.bound
-        (9.0, 9.0)
-        """
-        table = self._engine.opened(table, passes=3)
-        ranks = Ranks(self._engine, table, "", id, segment, check_seed(random_state))
-        return find_assignment(ranks, capacities, total, segment_capacities)
