@@ -345,14 +345,7 @@ class Rule:
         if self.segments is None:
             return self.terms.confidence
         limits = [self.capacity, *self.segments.limits]
-        ratios = [
-            Fraction(int(limit.value > 0), 2)  # a budget of work counts, unless it is empty
-            if limit.kind == "effort"
-            else limit.as_ratio(self.terms.reference.value)
-            for limit in limits
-            if limit is not None
-        ]
-        n_limits = sum(0 < ratio < 1 for ratio in ratios)
+        n_limits = sum(limit is not None and limit.value > 0 for limit in limits)
         return 1 - (1 - self.terms.confidence) / max(n_limits, 1)
 
     def _overall_thresholds(self, confidence: float) -> list[CalibratedThreshold]:
