@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gzip
 import math
 import re
 import zipfile
@@ -106,11 +105,9 @@ def translated(name: str) -> Iterator[None]:
         raise TableError(f"{name} cannot be read: {error.strerror or error}.") from None
     except UnicodeError:
         raise TableError(not_utf8(name)) from None
-    except (pa.ArrowException, EOFError, gzip.BadGzipFile, zipfile.BadZipFile) as error:
-        raise TableError(_in_words(name, str(error))) from None
-    except OSError as error:
-        # Parquet reports damaged pages this way. An error with an errno is the system's own.
-        if error.errno is not None:
+    except (pa.ArrowException, EOFError, zipfile.BadZipFile, OSError) as error:
+        # Damaged files have no errno. An error with one is the system's own.
+        if getattr(error, "errno", None) is not None:
             raise
         raise TableError(_in_words(name, str(error))) from None
 

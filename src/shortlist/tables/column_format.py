@@ -91,13 +91,6 @@ class ColumnFormat:
     colons: int = 0
 
     @property
-    def is_plain(self) -> bool:
-        """Whether numbers are written as a computer writes them."""
-        return self.decimal == "." and not (
-            self.thousands or self.percent or self.unit or self.colons
-        )
-
-    @property
     def in_words(self) -> str:
         """What is not as a computer writes it, for people; an empty text if all is.
 
@@ -255,12 +248,12 @@ def simple_numbers(texts: Any, format: ColumnFormat) -> tuple[Any, Any]:
 
     Numbers with a unit, a currency and the like are left to :func:`read_number`.
     """
-    if format.is_plain and not format.missing:
+    if format.percent or format.unit or format.colons:
+        return np.full(len(texts), np.nan), np.ones(len(texts), dtype=bool)
+    if format.decimal == "." and not format.thousands and not format.missing:
         with contextlib.suppress(pa.ArrowInvalid):
             fast = pa.compute.cast(pa.compute.utf8_trim_whitespace(texts), pa.float64())
             return fast.to_numpy(zero_copy_only=False), np.zeros(len(texts), dtype=bool)
-    if format.percent or format.unit or format.colons:
-        return np.full(len(texts), np.nan), np.ones(len(texts), dtype=bool)
     is_simple = pa.compute.match_substring_regex(texts, _simple_pattern(format))
     digits = pa.compute.utf8_trim_whitespace(pa.compute.if_else(is_simple, texts, None))
     if format.thousands:
