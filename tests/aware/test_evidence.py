@@ -65,7 +65,7 @@ def test_a_clear_difference_counts():
     assert preferred([many, few]) == 0
 
 
-def test_one_rare_item_is_no_evidence():
+def test_one_rare_item_is_not_enough_evidence():
     """A single difference has no standard error."""
     assert preferred([np.zeros(1), np.ones(1)]) == 0
 

@@ -203,7 +203,7 @@ def test_a_member_with_two_forms_has_one_score():
     assert_allclose(model.decision_function(X), sum(parts))
 
 
-def test_members_that_exaggerate_do_not_outshout_the_others():
+def test_overconfident_members_do_not_dominate_the_others():
     """The slope of an overconfident member scales its log-odds down."""
     rng = np.random.default_rng(0)
     log_odds = rng.normal(size=2_000) - 2
@@ -268,7 +268,7 @@ def test_wrong_options_are_named(mixed, options, complaint):
         CapacityEnsembleClassifier(**options).fit(*mixed)
 
 
-def test_dates_are_no_numbers():
+def test_dates_are_not_numbers():
     """They are refused with what to do."""
     X = pd.DataFrame({"day": pd.date_range("2024-01-01", periods=20), "n": range(20)})
     with pytest.raises(ValueError, match="'day' has dates"):

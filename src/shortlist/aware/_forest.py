@@ -18,7 +18,7 @@ from ._base import CapacityAwareBase, detected_within, wider_limits
 
 __all__ = ["CapacityAwareForestClassifier"]
 
-# In every second tree with large leaves: with few items, 1 % of them is no large leaf.
+# In every second tree with large leaves: with few items, 1 % of them is not a large leaf.
 _FEWEST_IN_LEAF = 20
 # Weight of small leaves where they are used. They leave most items tied at 0, more of them out of
 # bag than in use, and a threshold there would flag too many. Large leaves rank these items.

@@ -123,7 +123,7 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
     or from three folds within the rows given. The two forms of a kind take part by their log-loss:
     if the smooth one is lower by z standard errors, its odds are :math:`e^{z - 1/2}`, and a share
     below 0.1 is left out. Weights rise with the slope of the line from log-odds to those of the
-    labels (Platt, 1999): an overconfident model would outshout the others.
+    labels (Platt, 1999): an overconfident model would dominate the others.
     Then greedy selection after Caruana and others (2004), shrunk to equal weights, prefers kinds
     that detect more at the capacity. ``size="quick"`` scores a logistic model out of sample only:
     its better form is taken for all kinds, and all weigh the same. With fewer than 10 rare rows,

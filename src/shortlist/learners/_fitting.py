@@ -1,8 +1,8 @@
 """Members of an ensemble: fitted in the forms that unseen rows prefer, scored and weighed.
 
 A line through the log-odds of unseen rows (Platt, 1999) says how far a member can be trusted: an
-overconfident one has a slope far below 1. Its log-loss compares two forms of a member; it hears
-every row, and so it tells them apart where few rare rows decide a detection. Where it hardly does,
+overconfident one has a slope far below 1. Its log-loss compares two forms of a member. It uses
+every row, and can therefore separate forms where few rare rows decide a detection. Where it cannot,
 both forms take part.
 
 Weights: greedy selection with replacement, after Caruana, Niculescu-Mizil, Crew and Ksikes (2004),
@@ -47,7 +47,7 @@ _DOUBT = 0.5  # a second form must be better by so many standard errors to take 
 _LEAST_SHARE = 0.1  # a form with less is left out
 _PULL = 1.0  # of a slope towards 1: as much as a row or two
 _STEPS = 10
-#: How often each member is there at the start: so many times, and more where rare rows are few.
+#: How many times the selection starts with each member: more often where rare rows are few.
 _START, _START_OF_FEW = 3.0, 100.0
 #: Narrower and wider capacities count, too: at one alone, few rows would decide.
 _AROUND = (0.5, 1.0, 2.0)
