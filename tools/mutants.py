@@ -158,8 +158,8 @@ MUTANTS = [
     Mutant("period begins late", "online/periods.py", "if origin + (quotient + 1) * length <= at:", "if origin + (quotient + 1) * length < at:"),
     Mutant("time goes back", "online/_time.py", "        self.now = max(self.now, moment)", "        self.now = moment"),
     Mutant("the newest answer is forgotten", "online/decisions.py", "            self._known.popitem(last=False)", "            self._known.popitem(last=True)"),
-    Mutant("alarm bets unfairly", "online/_alarm.py", "np.log1p((rate - estimate) / (1 - rate))", "np.log1p((rate - estimate) / 1)"),
-    Mutant("alarm too early", "online/_alarm.py", ">= -math.log(self._error)", ">= -math.log(self._error) / 2"),
+    Mutant("alarm bets unfairly", "online/_alarms.py", "np.log1p((rate - estimate) / (1 - rate))", "np.log1p((rate - estimate) / 1)"),
+    Mutant("alarm too early", "online/_alarms.py", ">= -math.log(self._error)", ">= -math.log(self._error) / 2"),
     # Work
     Mutant("work of a flag not counted", "online/_pacing.py", "        ints[book.USED] += work", "        ints[book.USED] += 1", WORK),
     Mutant("a flag of any work fits", "online/_pacing.py", "if work > ints[book.TOTAL] - ints[book.KEPT] - ints[book.USED]:", "if 0 >= ints[book.TOTAL] - ints[book.KEPT] - ints[book.USED]:", WORK),

@@ -1,9 +1,8 @@
 """Decide about one item at a time, and keep a capacity over time."""
 
-from ._alarm import RateAlarm
+from ._alarms import DriftAlarm, RateAlarm
 from ._bucket import TokenBucketController
 from ._budget import BudgetController
-from ._drift import DriftAlarm
 from ._ema import EmaController
 from ._tracker import QuantileTracker
 from ._window import WindowController

@@ -205,12 +205,7 @@ class BudgetController(Controller):
                 f"A budget is a whole number of flags; got {capacity!r}. Use Capacity.count(k) "
                 "with period=..., or QuantileTracker for a rate."
             )
-        is_work = capacity.kind == "effort"
-        if is_work != self.counts_work:
-            raise CapacityError(
-                f"This controller keeps {self.capacity!r}, and cannot change to {capacity!r}: "
-                "flags and work are counted differently. Make a new controller."
-            )
+        is_work = self.counts_work
         if is_work != (self.options["expected_effort"] is not None):
             raise CapacityError(
                 f"{capacity!r} {'needs' if is_work else 'has no'} expected_effort: the usual work "

@@ -225,12 +225,7 @@ class QuantileTracker(ScaledController):
         return super().rate(capacity)
 
     def check_capacity(self, capacity: Capacity) -> None:
-        """Accept every capacity that is a rate; flags and work cannot replace each other."""
-        if (capacity.kind == "effort") != self.counts_work:
-            raise CapacityError(
-                f"This controller keeps {self.capacity!r}, and cannot change to {capacity!r}: "
-                "flags and work are counted differently. Make a new controller."
-            )
+        """Accept every capacity that is a rate."""
         if self.counts_work != (self.options["max_effort"] is not None):
             raise CapacityError(
                 f"{capacity!r} {'needs' if self.counts_work else 'has no'} max_effort: the largest "

@@ -15,6 +15,7 @@ from .._core.ids import check_id
 from .._core.probing import KeyedDraws
 from .._core.timestamps import to_seconds
 from ..capacity import Capacity, check_capacity
+from ..exceptions import CapacityError
 from ._inputs import (
     Arrivals,
     check_calibration_scores,
@@ -277,7 +278,12 @@ class Controller:
             When it begins. A change after the latest item waits until then; `None` or an earlier
             moment means now.
         """
-        self.check_capacity(check_capacity(capacity))
+        if (check_capacity(capacity).kind == "effort") != self.counts_work:
+            raise CapacityError(
+                f"This controller keeps {self.capacity!r}, and cannot change to {capacity!r}: "
+                "flags and work are counted differently. Make a new controller."
+            )
+        self.check_capacity(capacity)
         with self._lock:
             moment = self.now if at is None else to_seconds(at)
             if moment > self.now:
