@@ -15,8 +15,7 @@ from shortlist import Capacity
 from shortlist._core.arrays import Floats, Mask, Rows
 from shortlist._core.labels import find_rare
 from shortlist._core.ranking import flag_exactly
-from shortlist._core.timestamps import check_moments, to_seconds
-from shortlist._core.validation import check_same_length, check_scores
+from shortlist._core.validation import check_moments, check_same_length, check_scores, to_seconds
 from shortlist._core.work import check_efforts, check_values
 from shortlist.capacity import check_capacity
 from shortlist.exceptions import CapacityError

@@ -12,8 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._core.arrays import Floats, Ints
 from .._core.ids import check_id, check_ids
-from .._core.timestamps import to_seconds
-from .._core.validation import check_count, check_number, check_option, check_positive, check_scores
+from .._core.validation import (
+    check_count,
+    check_number,
+    check_option,
+    check_positive,
+    check_scores,
+    to_seconds,
+)
 from .._core.work import check_efforts
 from ..capacity import Capacity, check_prevalence, exact
 from ..exceptions import CapacityError

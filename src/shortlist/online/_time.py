@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._core.arrays import Floats
-from .._core.timestamps import check_moments, to_seconds
+from .._core.validation import check_moments, to_seconds
 from ..capacity import Capacity
 from .periods import CalendarPeriod, read_period
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._core.arrays import Floats, Ints
 from .._core.ids import check_id
 from .._core.probing import KeyedDraws
-from .._core.timestamps import to_seconds
+from .._core.validation import to_seconds
 from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError
 from ._inputs import (

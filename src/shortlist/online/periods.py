@@ -20,7 +20,7 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from .._core.arrays import Floats
-from .._core.timestamps import to_seconds
+from .._core.validation import to_seconds
 
 #: What a text such as "day Europe/Berlin" may begin with; else working days: "Mon-Fri 09:00-17:00".
 CALENDARS = ("day", "week", "month")

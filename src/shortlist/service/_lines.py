@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from .._core.files import flattened
-from .._core.timestamps import parse_moment, to_seconds
+from .._core.validation import parse_moment, to_seconds
 from ..tables.monitor import DriftMonitor, Finding
 from ..tables.schema import TableRows
 from ._models import Item, LoadedModel
