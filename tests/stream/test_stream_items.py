@@ -41,7 +41,7 @@ def test_rows_are_those_of_the_table(reader, table_fit, new_cases):
     ("changed", "message"),
     [
         ({"amount": "much"}, "'amount' must be a finite number; got 'much'."),
-        ({"amount": "1.234,5"}, "Use decimal=',' if this file has decimal commas"),
+        ({"amount": "1.234,5"}, "or use decimal=',' if that is the decimal sign here"),
         ({"amount": True}, "'amount' must be a finite number"),
         ({"amount": 10**400}, "'amount' must be a finite number"),
         ({"amount": "1_000"}, "'amount' must be a finite number"),
