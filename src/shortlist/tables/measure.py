@@ -25,13 +25,11 @@ from .monitor import Finding
 from .options import ReadOptions
 from .rules import (
     BY_DEFAULT,
-    EVERYTHING,
     RANDOM,
     as_filled,
     random_of,
     rule_of_counts,
     share_paid,
-    within,
 )
 from .schema import TableSchema
 from .work import WorkColumns
@@ -182,8 +180,7 @@ def evaluation_of(
 
     With a budget of work, `paid` is the share of the flags of each rule that it pays for.
     """
-    limit = capacity if paid is None else EVERYTHING
-    shares = dict.fromkeys((*rules, RANDOM), 1.0) if paid is None else paid
+    paid = paid or {}
     n_items, n_rare = counted.n_items, counted.n_rare
     share = EstimatedShare(n_rare, n_items)
     spread, others = spread_capacities(n_items), _scaled(capacity, share)
@@ -198,10 +195,10 @@ def evaluation_of(
         flag_rate_interval=proportion_interval(n_flagged, n_items),
         rules=[
             *(
-                within(_rule_of(counted, rule, name, limit), shares[rule])
+                _rule_of(counted, rule, name, capacity, paid.get(rule))
                 for rule, name in rules.items()
             ),
-            random_of(n_items, share, n_rare, limit, shares[RANDOM]),
+            random_of(n_items, n_rare, capacity, paid.get(RANDOM)),
         ],
         curve=points_at(curve, spread),
         capacities=points_at(curve, others),
@@ -209,11 +206,13 @@ def evaluation_of(
     )
 
 
-def _rule_of(counted: CountedRows, rule: str, name: str, limit: Capacity) -> RuleResult:
+def _rule_of(
+    counted: CountedRows, rule: str, name: str, limit: Capacity, paid: float | None
+) -> RuleResult:
     flags = counted.flags(rule)
-    filled = as_filled(flags[0], counted.n_rare, limit)
-    interval = counted.curve(first=rule).interval_at(filled)
-    return rule_of_counts(name, (counted.n_items, counted.n_rare, *flags), limit, interval)
+    interval = counted.curve(first=rule).interval_at(as_filled(flags[0], counted.n_rare, limit))
+    counts = (counted.n_items, counted.n_rare, *flags)
+    return rule_of_counts(name, counts, limit, interval, paid)
 
 
 def check_counts(n_rare: int, n_items: int, schema: TableSchema, target: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 from .._core.arrays import Doubles, Mask, Rows
 from .._core.ids import tie_keys_of
 from .._core.intervals import Interval, proportion_interval
-from .._core.labels import rare_share
+from .._core.labels import EstimatedShare, rare_share
 from .._core.ranking import keys_within
 from ..capacity import Capacity
 from ..metrics import CapacityCurve, capacity_curve, out_of_fold_detection
@@ -47,8 +46,6 @@ def interval_of_rule(is_rare: Mask, order: Rows, flagged: Mask, capacity: Capaci
     return interval_of_flags(curve_of(is_rare, flagged_first), int(flagged.sum()), capacity)
 
 
-#: A capacity that is never exceeded.
-EVERYTHING = Capacity.fraction(1)
 #: Names of rules: lists of the model, what its learner predicts itself, and a random choice.
 AS_LIST, BY_DEFAULT, RANDOM = "this model, as a list", "default threshold", "random"
 
@@ -77,48 +74,60 @@ def measure_rule(
     >>> result.found, result.precision, result.detection
     (2, 0.5, 0.25)
     """
-    if efforts is not None:
-        whole = measure_rule(rule, is_rare, flagged, EVERYTHING, order=order)
-        return within(whole, share_paid(flagged, capacity, efforts))
     counts = (is_rare.size, *(int(each.sum()) for each in (is_rare, flagged, flagged & is_rare)))
     filled = None if order is None else interval_of_rule(is_rare, order, flagged, capacity)
-    return rule_of_counts(rule, counts, capacity, filled)
+    paid = None if efforts is None else share_paid(flagged, capacity, efforts)
+    return rule_of_counts(rule, counts, capacity, filled, paid)
 
 
 def rule_of_counts(
-    rule: str, counts: tuple[int, ...], capacity: Capacity, filled: Interval | None
+    rule: str,
+    counts: tuple[int, ...],
+    capacity: Capacity,
+    filled: Interval | None,
+    paid: float | None = None,
 ) -> RuleResult:
     """Measure a rule by the numbers of items, rare items, flags and rare items among these.
 
-    `filled` is the interval of the detection, when as large a share of new rows is flagged.
+    `filled` is the interval of the detection, when as large a share of new rows is flagged. With a
+    budget of work, it pays for a share of the flags, which are worked off in a random order.
     """
     names = ("n_items", "n_rare", "n_flagged", "n_found")
     _, n_rare, n_flagged, n_found = counts
     detection, interval = adjusted_detection_of_counts(
-        **dict(zip(names, counts, strict=True)), capacity=capacity
+        **dict(zip(names, counts, strict=True)),
+        capacity=capacity if paid is None else Capacity.fraction(1),
     )
+    share = 1.0 if paid is None else paid
     if filled is not None:
-        followed_up = detection * n_rare / n_found if n_found else 1.0
-        interval = Interval(followed_up * filled.low, followed_up * filled.high)
+        share *= detection * n_rare / n_found if n_found else 1.0
+        interval = filled
+    interval = Interval(share * interval.low, share * interval.high)
+    detection *= 1.0 if paid is None else paid
     precision = n_found / n_flagged if n_flagged else None
     of_flags = proportion_interval(n_found, n_flagged)
     return RuleResult(rule, n_flagged, n_found, detection, interval, precision, of_flags)
 
 
+def share_paid(flagged: Mask, budget: Capacity, efforts: Doubles) -> float:
+    """Return which share of the work of flags a budget pays for."""
+    work = float(efforts[flagged].sum())
+    return min(1.0, float(budget.max_effort(flagged.size)) / work) if work else 1.0
+
+
 def measure_random(is_rare: Mask, capacity: Capacity, efforts: Doubles | None = None) -> RuleResult:
     """Return what as many randomly chosen rows find on average; this is exact."""
-    n_items, n_rare, paid = is_rare.size, int(is_rare.sum()), 1.0
-    if efforts is not None:
-        paid = share_paid(np.ones(n_items, dtype=bool), capacity, efforts)
-        capacity = EVERYTHING
-    return random_of(n_items, rare_share(is_rare), n_rare, capacity, paid)
+    every = np.ones(is_rare.size, dtype=bool)
+    paid = None if efforts is None else share_paid(every, capacity, efforts)
+    return random_of(is_rare.size, int(is_rare.sum()), capacity, paid)
 
 
 def random_of(
-    n_items: int, share: Any, n_rare: int, capacity: Capacity, paid: float = 1.0
+    n_items: int, n_rare: int, capacity: Capacity, paid: float | None = None
 ) -> RuleResult:
-    """Return what a random choice of as many rows as the capacity allows, and pays for, finds."""
-    n_flagged = paid * capacity.max_flags(n_items, share)
+    """Return what a random choice of as many rows as the capacity allows, or pays for, finds."""
+    share = EstimatedShare(n_rare, n_items)
+    n_flagged = capacity.max_flags(n_items, share) if paid is None else paid * n_items
     detection = n_flagged / n_items
     return RuleResult(RANDOM, n_flagged, detection * n_rare, detection, None, float(share), None)
 
@@ -197,20 +206,3 @@ def _compared(
         measure_rule(BY_DEFAULT, is_rare, by_default, capacity),
         measure_random(is_rare, capacity),
     ]
-
-
-# --- a budget of work ---
-
-
-def share_paid(flagged: Mask, budget: Capacity, efforts: Doubles) -> float:
-    """Return which share of the work of flags a budget pays for."""
-    work = float(efforts[flagged].sum())
-    return min(1.0, float(budget.max_effort(flagged.size)) / work) if work else 1.0
-
-
-def within(rule: RuleResult, share: float) -> RuleResult:
-    """Return what a rule finds if a share of its flags is worked off, in a random order."""
-    interval = rule.detection_interval
-    if interval is not None:
-        interval = Interval(share * interval.low, share * interval.high)
-    return replace(rule, detection=share * rule.detection, detection_interval=interval)
