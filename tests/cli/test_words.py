@@ -73,8 +73,8 @@ def test_options_about_files_come_from_a_file_too(tmp_path, model_file, new_case
     for content, words in (
         ("sep = 5", "sep must be one sign"),
         ("encoding = 3", "is unknown"),
-        ('sep = [";"]', "which is no text"),
-        ("[na]", "which is no text"),
+        ('sep = [";"]', "which is not a text"),
+        ("[na]", "which is not a text"),
         ('keep_total = "yes"', "must be true or false"),
     ):
         (tmp_path / "read.toml").write_text(content)

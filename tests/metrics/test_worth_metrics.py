@@ -97,7 +97,7 @@ def test_worth_leaves_slots_empty(stream):
     assert repr(capacity_scorer(Capacity.fraction(0.1), worth=Worth.precision(0.2))) == (
         "capacity_scorer(Capacity.fraction(0.1), worth=Worth.precision(0.2))"
     )
-    with pytest.raises(ValueError, match="no cut of the ranking by value"):
+    with pytest.raises(ValueError, match="cannot be combined with values"):
         detection_at_capacity(y, p, Capacity.fraction(1), values=values, worth=Worth.precision(0.2))
 
 

@@ -120,7 +120,7 @@ def _print(summary: FlagSummary, out: Path | None, as_json: bool) -> None:
     if of_work:
         taken = (
             f"They take {summary.effort:,.6g} {summary.unit}; the capacity allows "
-            f"{summary.allowed:,.6g} on so many cases. "
+            f"{summary.allowed:,.6g} for this number of cases. "
         )
     if summary.value is not None:
         typer.echo(f"{taken}Their expected value is {summary.value:,.6g}.", err=True)

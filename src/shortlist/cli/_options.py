@@ -199,7 +199,7 @@ def _from_file(path: Path, known: dict[str, type]) -> dict[str, Any]:
     for name, given in content.items():
         several = given if isinstance(given, list) and known[name] is tuple else [given]
         if any(isinstance(each, (list, dict)) for each in several):
-            raise typer.BadParameter(f"--read {path} has {name} = {given!r}, which is no text")
+            raise typer.BadParameter(f"--read {path} has {name} = {given!r}, which is not a text")
         texts = [str(each) for each in several]
         content[name] = texts if known[name] is tuple else texts[0]
     return content

@@ -1,4 +1,4 @@
-"""`shortlist select`: a list of exactly so many cases."""
+"""`shortlist select`: a list of a given length."""
 
 from __future__ import annotations
 

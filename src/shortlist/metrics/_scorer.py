@@ -186,7 +186,7 @@ def detection_at_capacity(
         suffices = least.suffices(scores, value, effort)
         if least.kind == "precision" and not are_equal(value):
             raise ValueError(
-                "A least precision together with values is no cut of the ranking by value. Use "
+                "A least precision cannot be combined with values, by which items are ranked. Use "
                 "worth=..., a value per unit of effort, or select(...) for the list itself."
             )
         limit = min(limit, float(spent[np.count_nonzero(suffices[order][cuts[1:] - 1])]))
