@@ -32,10 +32,10 @@ from ..worth import Worth
 from .guarantees import Place, tail_mean
 from .lists import Candidates, Selection, refuse_probes_of_work
 from .promise import promise_in_words
-from .samples import CalibrationSample, RowFacts
+from .samples import CalibrationSample, RowFacts, check_given
 from .segments import SegmentCapacities, check_segment_capacities
 from .terms import Terms
-from .threshold import CalibratedThreshold, check_given
+from .threshold import CalibratedThreshold
 
 # Without a capacity for all items, as many may be flagged as the segments allow.
 _EVERYTHING = Capacity.fraction(1)

@@ -13,6 +13,7 @@ from .._core.intervals import Interval
 from .._core.ranking import Cuts
 from .._core.validation import check_scores
 from .._core.work import check_efforts, check_max_effort, check_values, weigh
+from .samples import check_given
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,19 +139,3 @@ class CalibratedThreshold:
     def cuts(self) -> Cuts:
         """Both ends of the place of the threshold, and the share that is flagged in between."""
         return Cuts.of(self)
-
-
-def check_given(
-    values: Doubles | None, efforts: Doubles | None, has_values: bool, has_efforts: bool
-) -> None:
-    """Raise an error if items come with other values and efforts than in calibration."""
-    for name, given, needed in (
-        ("values", values, has_values),
-        ("efforts", efforts, has_efforts),
-    ):
-        if (given is not None) != needed:
-            raise ValueError(
-                f"The threshold was calibrated {'with' if needed else 'without'} {name}, and these "
-                f"items come {'without' if needed else 'with'} them. Pass {name}=... both in "
-                "calibration (fit) and here, or nowhere."
-            )
