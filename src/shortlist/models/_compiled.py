@@ -90,7 +90,7 @@ class _Columns:
     """
 
     def __init__(self, leaves: list[Leaf]) -> None:
-        self._vocabulary = Vocabulary(each for leaf in leaves for each in leaf.features)
+        self._vocabulary = Vocabulary([each for leaf in leaves for each in leaf.features])
         lists = {(id(leaf.features), _reading(leaf)): leaf.features for leaf in leaves}
         starts = np.cumsum([0, *map(len, lists.values())]).tolist()
         places = dict(zip(lists, starts, strict=False))

@@ -341,7 +341,9 @@ class DriftAlarm(Alarm):
         values = check_score_array(np.atleast_1d(np.asarray(scores)))
         values = np.clip(values, -FARTHEST_SCORE, FARTHEST_SCORE)  # as for calibration scores
         evidence, number = np.empty(values.size), self._n_calibration + self.n_seen
-        keys = hash_ids(np.arange(number, number + values.size), seed=self._seed)
+        keys = np.zeros(values.size)
+        if (values[:, np.newaxis] == self._cuts[0]).any():  # keys matter for ties alone
+            keys = hash_ids(np.arange(number, number + values.size), seed=self._seed)
         _bet_on_scores(values, keys, self.n_seen, self._cuts, self._factors, self._floats, evidence)
         self.n_seen += values.size
         return evidence
