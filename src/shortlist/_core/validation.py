@@ -145,6 +145,22 @@ def check_sample_weight(sample_weight: ArrayLike) -> NDArray[np.float64]:
     return weights
 
 
+def check_given(
+    values: ArrayLike | None, efforts: ArrayLike | None, has_values: bool, has_efforts: bool
+) -> None:
+    """Raise an error if items come with other values and efforts than in calibration."""
+    for name, given, needed in (
+        ("values", values, has_values),
+        ("efforts", efforts, has_efforts),
+    ):
+        if (given is not None) != needed:
+            raise ValueError(
+                f"The threshold was calibrated {'with' if needed else 'without'} {name}, and these "
+                f"items come {'without' if needed else 'with'} them. Pass {name}=... both in "
+                "calibration (fit) and here, or nowhere."
+            )
+
+
 def check_seed(random_state: Any) -> int:
     """Turn `random_state` into the key of a hash; `None` is the fixed key 0."""
     if random_state is None:

@@ -24,7 +24,7 @@ from .._core.intervals import Interval, clopper_pearson_lower
 from .._core.probing import probe_seed
 from .._core.ranking import Cuts, as_calibrated, keys_within
 from .._core.scoring import Scores, n_rows
-from .._core.validation import UNCHANGED, check_scores, is_unchanged, warn_user
+from .._core.validation import UNCHANGED, check_given, check_scores, is_unchanged, warn_user
 from .._core.work import check_max_effort
 from ..capacity import Capacity, check_capacity, check_efforts_suit
 from ..exceptions import CapacityError, InsufficientCalibrationWarning
@@ -32,7 +32,7 @@ from ..worth import Worth
 from .guarantees import Place, tail_mean
 from .lists import Candidates, Selection, refuse_probes_of_work
 from .promise import promise_in_words
-from .samples import CalibrationSample, RowFacts, check_given
+from .samples import CalibrationSample, RowFacts
 from .segments import SegmentCapacities, check_segment_capacities
 from .terms import Terms
 from .threshold import CalibratedThreshold

@@ -48,22 +48,6 @@ def _of(column: Doubles | None, rows: Rows) -> Doubles | None:
     return None if column is None else column[rows]
 
 
-def check_given(
-    values: Doubles | None, efforts: Doubles | None, has_values: bool, has_efforts: bool
-) -> None:
-    """Raise an error if items come with other values and efforts than in calibration."""
-    for name, given, needed in (
-        ("values", values, has_values),
-        ("efforts", efforts, has_efforts),
-    ):
-        if (given is not None) != needed:
-            raise ValueError(
-                f"The threshold was calibrated {'with' if needed else 'without'} {name}, and these "
-                f"items come {'without' if needed else 'with'} them. Pass {name}=... both in "
-                "calibration (fit) and here, or nowhere."
-            )
-
-
 @dataclass(frozen=True)
 class CalibrationSample:
     """Scores of items that the model has not seen, kept for later changes of the capacity.

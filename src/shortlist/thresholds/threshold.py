@@ -11,9 +11,8 @@ from .._core.arrays import Doubles, Floats, Mask, TieKeys
 from .._core.ids import check_ids, keys_by_id
 from .._core.intervals import Interval
 from .._core.ranking import Cuts
-from .._core.validation import check_scores
+from .._core.validation import check_given, check_scores
 from .._core.work import check_efforts, check_max_effort, check_values, weigh
-from .samples import check_given
 
 
 @dataclass(frozen=True, slots=True)
