@@ -91,17 +91,8 @@ def _check_types(types: Any) -> None:
 
 
 def _arrow(frame: Any) -> Any:
-    """Return a frame as a table; numbers without gaps are not copied."""
     pa = load_extra("pyarrow", needed_for="shortlist.dask")
-    full = {name: pa.array(column.to_numpy()) for name, column in frame.items() if _is_full(column)}
-    others = pa.Table.from_pandas(frame.drop(columns=list(full)), preserve_index=False)
-    columns = {name: full[name] if name in full else others[name] for name in frame.columns}
-    return pa.table(columns, metadata=others.schema.metadata)
-
-
-def _is_full(column: Any) -> bool:
-    """Return whether a column holds numbers, none of which is missing."""
-    return column.dtype in ("float64", "int64") and not column.hasnans
+    return pa.Table.from_pandas(frame, preserve_index=False)
 
 
 def _like(frame: Any, original: Any) -> Any:
