@@ -1,14 +1,27 @@
-"""The commands, gathered into one program. To add a command, write its file and list it here."""
+"""The commands, gathered into one program. To add a command, write its file and list it here.
+
+Exit codes: 0 for success, 2 for an invalid option, table or model file, 3 if an output cannot be
+written (or the operating system reports another error), 4 if more cases than --at-most would be
+flagged, 5 if a check has found drift, 6 if reviews show that detection has fallen, 130 after
+Ctrl-C. Any other error is a bug and shows its traceback.
+"""
 
 from __future__ import annotations
 
+import errno
+import functools
+import os
 import sys
-from typing import Any, ClassVar, NoReturn, cast
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, ClassVar, NoReturn, TypeVar, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from .. import __version__
+from ..exceptions import TableNote, TooManyFlagsError
 from ._check import check
 from ._demo import demo
 from ._evaluate import evaluate
@@ -21,7 +34,7 @@ from ._recalibrate import recalibrate
 from ._report import report
 from ._select import select
 from ._serve import audit, keys, serve
-from ._shell import USER_ERROR, answering
+from ._shell import INTERRUPTED, SYSTEM_ERROR, TOO_MANY, USER_ERROR, say
 from ._stream import stream
 
 __all__ = ["app"]
@@ -43,6 +56,9 @@ _COMMANDS = (
 _HELP = "Find as many rare cases as your capacity allows."
 # The base class of all usage errors, wherever this version of typer defines it.
 _UsageError: Any = typer.BadParameter.__base__
+
+
+Command = TypeVar("Command", bound=Callable[..., None])
 
 
 class _Command(TyperCommand):
@@ -110,14 +126,65 @@ def _explain(error: Any) -> NoReturn:
     sys.exit(USER_ERROR)
 
 
+def _answering(command: Command) -> Command:
+    """Turn the errors of a command into one line and an exit code."""
+
+    @functools.wraps(command)
+    def run(*args: Any, **kwargs: Any) -> None:
+        try:
+            with _warnings_in_one_line():
+                command(*args, **kwargs)
+        except KeyboardInterrupt:
+            _stop("Interrupted. No output file was written.", INTERRUPTED)
+        except (ValueError, ImportError) as error:
+            if os.environ.get("SHORTLIST_DEBUG"):
+                raise
+            many = isinstance(error, TooManyFlagsError)
+            _stop(str(error), TOO_MANY if many else USER_ERROR)
+        except MemoryError:
+            _stop("Not enough memory. Use a smaller table, or a larger machine.", SYSTEM_ERROR)
+        except OSError as error:
+            if error.errno == errno.EPIPE:  # the reader of the output has stopped reading
+                raise
+            _stop(_system_error(error), SYSTEM_ERROR)
+
+    return run  # type: ignore[return-value]
+
+
+def _stop(message: str, code: int) -> None:
+    say("Error", message)
+    raise typer.Exit(code)
+
+
+def _system_error(error: OSError) -> str:
+    if error.errno == errno.ENOSPC:
+        return (
+            "The disk is full. No output file was written. Free some space, or write to another "
+            "disk."
+        )
+    return f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}"
+
+
+@contextmanager
+def _warnings_in_one_line() -> Iterator[None]:
+    """Print each warning once, without its source line, even if an error follows."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            yield
+        finally:
+            for kind, message in dict.fromkeys((w.category, str(w.message)) for w in caught):
+                say("Note" if issubclass(kind, TableNote) else "Warning", message)
+
+
 app = typer.Typer(
     name="shortlist", cls=_Program, help=_HELP, no_args_is_help=True, add_completion=True
 )
 for _command in _COMMANDS:
-    app.command(cls=_Serve if _command is serve else _Command)(answering(_command))
+    app.command(cls=_Serve if _command is serve else _Command)(_answering(_command))
 _behind_serve = typer.Typer()
-_behind_serve.command(cls=_Command)(answering(keys))
-_behind_serve.command(cls=_Command)(answering(audit))
+_behind_serve.command(cls=_Command)(_answering(keys))
+_behind_serve.command(cls=_Command)(_answering(audit))
 _Serve.commands = typer.main.get_command(_behind_serve).commands  # type: ignore[attr-defined]
 
 

@@ -1,9 +1,4 @@
-"""Between a command and the shell: tables, JSON, notes, progress, and one line for an error.
-
-Exit codes: 0 for success, 2 for an invalid option, table or model file, 3 if an output cannot be
-written (or the operating system reports another error), 4 if more cases than --at-most would be
-flagged, 5 if a check has found drift, 6 if reviews show that detection has fallen, 130 after
-Ctrl-C. Any other error is a bug and shows its traceback.
+"""Between a command and the shell: tables, JSON, notes and progress.
 
 The library names a parameter as one passes it in Python: `rare=...`, `n_batches=5`,
 `Capacity.fraction(0.06)`. Here, and only here, such a name becomes an option.
@@ -11,26 +6,20 @@ The library names a parameter as one passes it in Python: `rare=...`, `n_batches
 
 from __future__ import annotations
 
-import errno
-import functools
 import json
 import math
-import os
 import re
 import sys
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
-
-from ..exceptions import TableNote, TooManyFlagsError
 
 if TYPE_CHECKING:
     from ..tables import TableModel
@@ -39,63 +28,10 @@ if TYPE_CHECKING:
 
 USER_ERROR, SYSTEM_ERROR, TOO_MANY, DRIFT, FALLEN, INTERRUPTED = 2, 3, 4, 5, 6, 130
 
-Command = TypeVar("Command", bound=Callable[..., None])
-
-
-def answering(command: Command) -> Command:
-    """Turn the errors of a command into one line and an exit code."""
-
-    @functools.wraps(command)
-    def run(*args: Any, **kwargs: Any) -> None:
-        try:
-            with _warnings_in_one_line():
-                command(*args, **kwargs)
-        except KeyboardInterrupt:
-            _stop("Interrupted. No output file was written.", INTERRUPTED)
-        except (ValueError, ImportError) as error:
-            if os.environ.get("SHORTLIST_DEBUG"):
-                raise
-            many = isinstance(error, TooManyFlagsError)
-            _stop(str(error), TOO_MANY if many else USER_ERROR)
-        except MemoryError:
-            _stop("Not enough memory. Use a smaller table, or a larger machine.", SYSTEM_ERROR)
-        except OSError as error:
-            if error.errno == errno.EPIPE:  # the reader of the output has stopped reading
-                raise
-            _stop(_system_error(error), SYSTEM_ERROR)
-
-    return run  # type: ignore[return-value]
-
-
-def _stop(message: str, code: int) -> None:
-    say("Error", message)
-    raise typer.Exit(code)
-
 
 def say(kind: str, message: str) -> None:
     """Print a message on standard error in one line, with options for arguments."""
     typer.echo(f"{kind}: {in_options(' '.join(message.split()))}", err=True)
-
-
-def _system_error(error: OSError) -> str:
-    if error.errno == errno.ENOSPC:
-        return (
-            "The disk is full. No output file was written. Free some space, or write to another "
-            "disk."
-        )
-    return f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}"
-
-
-@contextmanager
-def _warnings_in_one_line() -> Iterator[None]:
-    """Print each warning once, without its source line, even if an error follows."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            yield
-        finally:
-            for kind, message in dict.fromkeys((w.category, str(w.message)) for w in caught):
-                say("Note" if issubclass(kind, TableNote) else "Warning", message)
 
 
 # --- arguments as options ---
