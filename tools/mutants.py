@@ -32,6 +32,7 @@ GROUPED_FIT = (
     "are_held or splitter or strat or trained",
 )
 FOLDS = ("tests/thresholds/test_folds.py",)
+WITHOUT_OWN = ("tests/thresholds/test_without_own.py",)
 EVERY_ROW = ("tests/classifier/test_every_row_works.py", "-k", "single or recent")
 ATOMIC = ("tests/atomic/test_atomic.py",)
 DURABLE = ("tests/stream/test_durable.py",)
@@ -93,6 +94,9 @@ MUTANTS = [
     Mutant("prevalence from rows of groups", "thresholds/samples.py", "n_rare, n = self.n_rare_independent or 0, self.n_independent or 1", "n_rare, n = self.n_rare or 0, self.n_labelled or 1", GROUPS),
     Mutant("groups of folds forgotten", "thresholds/samples.py", "None if groups is None else groups[rows],", "None,", GROUPED_FIT),
     Mutant("folds at a quantile", "thresholds/promise.py", "return guarantees.shortfall_place(n, promise.ratio, error=promise.error)", "return guarantees.confident_place(n, promise.ratio, error=promise.error)", FOLDS),
+    Mutant("the row judges itself", "thresholds/terms.py", "- (others[units] <= items)", "- 0", WITHOUT_OWN),
+    Mutant("one score too many", "thresholds/terms.py", "self._place(own, others.size - 1)", "self._place(own, others.size)", WITHOUT_OWN),
+    Mutant("large groups judged over capacity", "thresholds/terms.py", "allowed &= self._within_others(items, units)", "pass", WITHOUT_OWN),
     Mutant("batches promised by folds", "thresholds/terms.py", "if self.guarantee not in FOLD_GUARANTEES:", "if False:", FOLDS),
     Mutant("half the error for all folds", "thresholds/rules.py", "error=tail / n_folds", "error=min(0.5, 40 * tail)", FOLDS),
     Mutant("ties at the cut are flagged", "_core/ranking.py", "flagged = scores > _rounded_up(cut.value, scores.dtype)", "flagged = scores >= _rounded_up(cut.value, scores.dtype)"),

@@ -68,6 +68,20 @@ def test_the_capacity_finds_more_than_chance(folded_fit):
     assert listed.detection_interval.low < listed.detection < listed.detection_interval.high
 
 
+def test_row_by_row_the_whole_capacity_is_measured(cases, tmp_path):
+    """300 rows at 2 %: the top row of a fold of 30 is drawn with a chance of 0.6, ten times.
+
+    Five seeds give 30 flags on average, with a standard deviation of 3.5, and at most one a fold.
+    A threshold that has seen the row which it judges never flags it.
+    """
+    pd.read_csv(cases).head(300).to_csv(tmp_path / "few.csv", index=False)
+    options = {"capacity": Capacity.fraction(0.02), "rare": "yes"}
+    fits = [fit(tmp_path / "few.csv", random_state=seed, **options) for seed in range(5)]
+    flagged = [each.card.rules[0].flagged for each in fits]
+    assert max(flagged) <= 10
+    assert abs(sum(flagged) - 30) <= 14
+
+
 def test_every_row_is_scored_once_by_a_model_without_it(cases):
     """The rows that a model learns from and those that it scores are different."""
     frame = pd.read_csv(cases)

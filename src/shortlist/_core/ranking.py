@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .arrays import Floats, Mask, Rows, TieKeys
+from .arrays import Doubles, Floats, Mask, Rows, TieKeys
 from .ids import lots_of
 
 _CHUNK = 1 << 16
@@ -126,6 +126,17 @@ def rank(scores: Floats, tie_keys: TieKeys | None = None) -> tuple[Rows, Rows]:
         keys[tied] = tie_keys(order[tied])
         order = order[np.lexsort((order, keys, -ranked))]
     return order, np.arange(scores.size + 1)
+
+
+def dense_places(scores: Floats, tie_keys: Doubles) -> Rows:
+    """Return the place of each item in the ranking, from 1 on; items with equal keys share one."""
+    order = np.lexsort((tie_keys, -scores))
+    ranked, keys = scores[order], tie_keys[order]
+    is_next = np.ones(order.size, dtype=bool)
+    is_next[1:] = (ranked[1:] != ranked[:-1]) | (keys[1:] != keys[:-1])
+    places = np.empty(order.size, dtype=np.intp)
+    places[order] = np.cumsum(is_next)
+    return places
 
 
 def tied_positions(scores: Floats) -> Rows:

@@ -156,18 +156,17 @@ def measure_test_rows(model: TableModel, test: TableRows) -> Unseen:
 def measure_out_of_fold(
     model: TableModel, learned: TableRows, folds: list[Rows], groups: NDArray[Any] | None
 ) -> Unseen:
-    """Measure the models of all folds, each on the rows of the fold that it has not seen."""
+    """Measure the models of all folds, each on the rows of the fold that it has not seen.
+
+    The threshold that judges a row has not seen it, either: it is that of the other rows.
+    """
     classifier, places = model.classifier, np.concatenate(folds)
     unseen, rule = learned.take(places), classifier.rule_
     keys = tie_keys_of(learned.X, learned.ids, seed=rule.terms.seed)
-    flagged = np.concatenate(
-        [
-            found.flag_with_keys(own.scores, keys_within(keys, fold))
-            for found, own, fold in zip(rule.calibrations, rule.samples, folds, strict=True)
-        ]
-    )
-    by_fold = zip(classifier.estimators_, folds, strict=True)
-    by_default = np.concatenate([each.predict(learned.X.iloc[fold]) for each, fold in by_fold])
+    by_fold = [keys_within(keys, fold) for fold in folds]
+    flagged = rule.terms.flags_without_own(rule.samples, classifier.capacity, by_fold)
+    by_model = zip(classifier.estimators_, folds, strict=True)
+    by_default = np.concatenate([each.predict(learned.X.iloc[fold]) for each, fold in by_model])
     order = model.rank(unseen.X, unseen.ids, np.asarray(classifier.calibration_scores_))
     numbers = np.repeat(np.arange(len(folds)), [fold.size for fold in folds])
     groups = None if groups is None else groups[places]

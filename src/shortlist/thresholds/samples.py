@@ -145,6 +145,12 @@ class CalibrationSample:
         keys = self.tie_keys
         return keys if keys is None or callable(keys) else keys.__getitem__
 
+    @property
+    def sorting_keys(self) -> Doubles:
+        """The tie keys of all items; 0 for all of them when ties are left out."""
+        every = np.arange(self.scores.size)
+        return np.zeros(every.size) if self.keys_of is None else np.asarray(self.keys_of(every))
+
     def lots(self, seed: int) -> Doubles:
         """Return the lot of each item; where it has no tie key of its own, by its position."""
         every = np.arange(self.scores.size)

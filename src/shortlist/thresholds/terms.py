@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from .._core.arrays import Doubles
+from .._core.arrays import Doubles, Mask, Rows, TieKeys
 from .._core.ids import lots_of
 from .._core.intervals import Interval, clopper_pearson_lower
-from .._core.ranking import AFTER_ALL, BEFORE_ALL, Cuts, cut_after, rank
+from .._core.ranking import AFTER_ALL, BEFORE_ALL, Cuts, cut_after, dense_places, flag_above, rank
 from .._core.validation import check_confidence, warn_user
 from .._core.work import are_equal, check_max_effort
 from ..capacity import Capacity, check_efforts_suit, exact
@@ -67,6 +67,26 @@ class Terms:
         """Calibrate one threshold for each sample; several of them keep the capacity together."""
         if len(samples) == 1:
             return [self.threshold(samples[0], capacity, confidence)]
+        found = self._calibrations(samples, capacity, confidence)
+        thresholds = [replace(each.threshold, confidence=confidence) for each in found]
+        warn_too_few(found[0].promise, thresholds, samples)
+        return thresholds
+
+    def flags_without_own(
+        self, samples: Sequence[CalibrationSample], capacity: Capacity, tie_keys: Sequence[TieKeys]
+    ) -> Mask:
+        """Flag the items of all samples, each by the threshold that the others of its own give.
+
+        `tie_keys` are those of all items; a sample may keep only those of tied ones.
+        """
+        pairs = zip(self._calibrations(samples, capacity, self.confidence), tie_keys, strict=True)
+        return np.concatenate([found.flags_without_own(keys) for found, keys in pairs])
+
+    def _calibrations(
+        self, samples: Sequence[CalibrationSample], capacity: Capacity, confidence: float
+    ) -> list[_Calibration]:
+        if len(samples) == 1:
+            return [_Calibration(self, samples[0], capacity, confidence)]
         if self.guarantee not in FOLD_GUARANTEES:
             raise ValueError(
                 f"guarantee={self.guarantee!r} needs one model with one threshold, but each fold "
@@ -80,10 +100,7 @@ class Terms:
             efforts = [each.efforts for each in samples if each.efforts is not None]
             every = np.concatenate(efforts) if efforts else None
             terms = replace(self, max_effort=largest_effort(capacity, every, self.max_effort))
-        found = [_Calibration(terms, each, capacity, shared, in_folds=True) for each in samples]
-        thresholds = [replace(each.threshold, confidence=confidence) for each in found]
-        warn_too_few(found[0].promise, thresholds, samples)
-        return thresholds
+        return [_Calibration(terms, each, capacity, shared, in_folds=True) for each in samples]
 
     def threshold(
         self, sample: CalibrationSample, capacity: Capacity, confidence: float
@@ -194,13 +211,13 @@ class _Calibration:
             return self.sample.thinned(self._max_effort, self.terms.seed)
         return self.sample
 
-    def _place(self, own: CalibrationSample) -> Place:
-        """Return the place of the threshold among the scores of a sample of single items."""
+    def _place(self, own: CalibrationSample, n: int) -> Place:
+        """Return the place of the threshold among n scores of a sample of single items."""
         if self.promise.ratio == 0:
             return Place(-1)
         if self._walks:
             return Place(self._walked_k(own))
-        place = place_of(own.scores.size, self.promise)
+        place = place_of(n, self.promise)
         return place if self._draws_lots(own) else Place(place.k)
 
     def _draws_lots(self, own: CalibrationSample) -> bool:
@@ -225,13 +242,59 @@ class _Calibration:
     def _find_cuts(self) -> tuple[Place, Cuts]:
         """Return the place of the threshold, and the cuts at both of its ends."""
         sample, own = self.sample, self._single_items()
-        place, at_most = self._place(own), AFTER_ALL
+        place, at_most = self._place(own, own.scores.size), AFTER_ALL
         if sample.groups is not None and place.k < own.scores.size:
             k = plug_in_k(sample.scores.size, self.promise.ratio)
             at_most = cut_after(sample.scores, k, sample.keys_of)
         upper = cut_after(own.scores, place.k, own.keys_of)
         lower = cut_after(own.scores, place.k + 1, own.keys_of) if place.share else upper
         return place, Cuts(upper, lower, place.share).within(at_most)
+
+    # --- each item by the others ----------------------------------------------------------------
+
+    def flags_without_own(self, tie_keys: TieKeys) -> Mask:
+        """Flag each item by the threshold that the items of all other groups would give.
+
+        An item is above place k + 1 of the others if at most k of them come before it, or are tied
+        with it. Labels make thresholds that this does not find: where a precision is tested or an
+        unknown prevalence covered by them, the items are flagged by the threshold of all of them.
+        """
+        sample = self.sample
+        if self._walks or self._tests_precision:
+            return self.threshold.flag_with_keys(sample.scores, tie_keys)
+        own, n = self._single_items(), sample.scores.size
+        pairs = [(each.scores, each.sorting_keys) for each in (sample, own)]
+        scores, keys = (np.concatenate(each) for each in zip(*pairs, strict=True))
+        items, others = np.split(dense_places(scores, keys), [n])
+        units = np.arange(n)
+        if sample.groups is not None:
+            units = np.unique(sample.groups, return_inverse=True)[1]
+        n_before = _n_up_to(items, others) - (others[units] <= items)
+        k, share = self._place(own, others.size - 1)
+        flagged = n_before <= k
+        if share:
+            drawn = np.flatnonzero(n_before == k + 1)
+            flagged[drawn] = lots_of(tie_keys(drawn)) < share
+        return flagged & self._may_be_flagged(items, units, k)
+
+    def _may_be_flagged(self, items: Rows, units: Rows, k: int) -> Mask:
+        """Tell which items, by their places, nothing but the place of a threshold can rule out."""
+        sample, worth = self.sample, self.terms.worth
+        allowed = np.full(items.size, sample.keys_of is not None) | (sample.scores > -np.inf)
+        if sample.groups is not None:
+            allowed &= self._within_others(items, units)
+        if worth is not None:
+            limit = worth_limit(worth, k, sample, self.promise)
+            allowed &= flag_above(sample.scores, limit, sample.keys_of)
+        return allowed
+
+    def _within_others(self, items: Rows, groups: Rows) -> Mask:
+        """Tell which items would be flagged if just the capacity were, of other groups and them."""
+        within = items + groups * (items.max() + 1)
+        sizes = np.bincount(groups)
+        n_in_group = _n_up_to(within, within) - (np.cumsum(sizes) - sizes)[groups]
+        most = [plug_in_k(items.size - size, self.promise.ratio) for size in sizes.tolist()]
+        return _n_up_to(items, items) - n_in_group <= np.array(most)[groups]
 
     # --- the threshold --------------------------------------------------------------------------
 
@@ -287,6 +350,11 @@ def largest_effort(capacity: Capacity, efforts: Doubles | None, max_effort: Any)
             "cut off after some hours, that is the bound."
         )
     return float(efforts[0])
+
+
+def _n_up_to(places: Rows, others: Rows) -> Rows:
+    """Return how many of other places are no later than each place."""
+    return np.searchsorted(np.sort(others), places, side="right")
 
 
 def _n_above(cuts: Cuts, sample: CalibrationSample) -> int:
