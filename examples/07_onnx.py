@@ -42,10 +42,12 @@ compared = compare_onnx(classifier, path, new)
 print(f"{compared.flagged_by_both} flagged by both, {compared.flagged_more} by the graph alone")
 
 # %%
-# Any ONNX runtime can run the graph. Each column is an input.
+# Any ONNX runtime can run the graph. Each column is an input, and so are the hashes that decide
+# about cases on the threshold. Without ids, random numbers keep the capacity as well.
 session = onnxruntime.InferenceSession(path)
 columns = {name: new[[name]].to_numpy(np.float64) for name in FRAUD_FEATURES}
-score, flag = (output.ravel() for output in session.run(["score", "flag"], columns))
+keys = {name: np.random.default_rng(0).random((len(new), 1)) for name in exported.keys}
+score, flag = (output.ravel() for output in session.run(["score", "flag"], columns | keys))
 print(np.column_stack([score[:5].round(4), flag[:5]]))
 
 # %%

@@ -144,14 +144,11 @@ def check_fit(kind, seed):
     elif scorer.kind == "bounded":
         assert (compiled <= scores).all()
 
-    content, exported = build_graph(classifier, X)
+    content, _ = build_graph(classifier, X)
     answers = OnnxGraph(content).run(new, keys_for(classifier, new, ids))
     np.testing.assert_allclose(answers["score"].ravel(), scores, rtol=0, atol=1e-12 * size)
     flags = answers["flag"].ravel()
     np.testing.assert_array_equal(flags, classifier.flag(new, ids=ids))
-    without = OnnxGraph(content).run(new, {})["flag"].ravel()
-    assert not (without & ~flags).any()
-    assert (without == flags).all() or exported.keys
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -8,6 +8,7 @@ import onnx
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from onnxruntime import InferenceSession
 
 from shortlist import Capacity
 from shortlist._core.ranking import lift
@@ -43,6 +44,11 @@ def rows_of(model, path):
 def run(path, model, rows):
     """Return the answers of a graph, which gets the keys that the model decides by."""
     return OnnxGraph.read(path).run(rows.X, keys_for(model.classifier, rows.X, rows.ids))
+
+
+def run_strictly(path, X):
+    """Return the answers of a graph if all ties and lots are lost."""
+    return OnnxGraph.read(path).run(X, dict.fromkeys(("tie_key", "lot"), np.ones(len(X))))
 
 
 def with_threshold(model, **changes):
@@ -99,16 +105,29 @@ def test_the_default_ensemble_decides_alike(default_model, new_cases, tmp_path):
     assert_allclose(answers["score"].ravel(), compiled, rtol=1e-10)
 
 
-def test_without_keys_a_graph_flags_what_all_folds_flag(folded_fit, new_cases, tmp_path):
-    """The model picks one of them by a hash; the graph never flags a row that it does not."""
-    model = folded_fit.model
-    _, compared = export_model(model, tmp_path / "m.onnx", check=new_cases)
-    rows = rows_of(model, new_cases)
-    flagged = OnnxGraph.read(tmp_path / "m.onnx").run(rows.X, {})["flag"].ravel()
-    by_model = model.classifier.flag(rows.X, ids=rows.ids)
-    assert not (flagged & ~by_model).any()
-    assert 0 < flagged.sum() < by_model.sum()
+def test_a_graph_has_one_answer(cases, new_cases, tmp_path):
+    """That of the model. A graph that lacks the keys does not run, rather than to flag nothing.
+
+    Small folds have thresholds above all scores: what all of them would flag is nothing at all.
+    """
+    pd.read_csv(cases).head(300).to_csv(tmp_path / "few.csv", index=False)
+    options = {"target": "fraud", "id": "case", "rare": "yes", "learner": "logistic"}
+    model = fit_table(tmp_path / "few.csv", capacity=Capacity.fraction(0.02), **options).model
+    assert model.classifier.calibrations_[0].k == -1
+    exported, compared = export_model(model, tmp_path / "m.onnx", check=new_cases)
+    assert exported.keys == ["lot", "fold_key"]
+    assert compared.flagged_by_both > 0
     assert compared.flagged_more == compared.flagged_less == 0
+    session = InferenceSession(tmp_path / "m.onnx")
+    assert not session.get_overridable_initializers()
+    rows = rows_of(model, new_cases)
+    columns = {
+        each.name: exporting._input(rows.X[each.name], each.type == "tensor(string)")
+        for each in session.get_inputs()
+        if each.name not in exported.keys
+    }
+    with pytest.raises(ValueError, match=r"Required inputs \(\['lot', 'fold_key'\]\) are missing"):
+        session.run(["flag"], columns)
 
 
 @pytest.mark.parametrize("learner", EXPORTED)
@@ -121,7 +140,7 @@ def test_a_graph_never_flags_more_at_the_threshold(models, new_cases, tmp_path, 
     inside, outside = rows[flagged].head(50), rows[~flagged].head(50)
     n = min(len(inside), len(outside))
     close = meet(model, inside.head(n), outside.head(n))
-    answers = OnnxGraph.read(tmp_path / "m.onnx").run(close, {})
+    answers = run_strictly(tmp_path / "m.onnx", close)
     by_model = strictly(model, close)
     assert 0 < by_model.sum() < 2 * n  # at the very threshold a model may tremble by itself
     assert not (answers["flag"].ravel() & ~by_model).any()
@@ -152,7 +171,7 @@ def test_a_row_that_ties_with_the_threshold_is_not_flagged(models, new_cases, tm
     for place in range(0, 800, 80):
         model = with_threshold(models("boosting"), value=float(scores[place]), tie_key=0.0)
         export_model(model, tmp_path / "m.onnx")
-        answers = OnnxGraph.read(tmp_path / "m.onnx").run(rows.X, {})
+        answers = run_strictly(tmp_path / "m.onnx", rows.X)
         assert not answers["flag"].ravel()[place]
         assert_array_equal(answers["flag"].ravel(), scores > scores[place])
 
@@ -171,7 +190,7 @@ def test_tree_splits_are_met_exactly(models, tmp_path):
         {"amount": amounts, "country": "ar", "opened": 19_800.0, "vip": 0.0},
         index=range(amounts.size),
     )
-    answers = OnnxGraph.read(tmp_path / "m.onnx").run(X, {})
+    answers = run_strictly(tmp_path / "m.onnx", X)
     scores = model.classifier.score_samples(X)
     assert_allclose(answers["score"].ravel(), scores, rtol=0, atol=1e-12)
 
@@ -185,7 +204,7 @@ def test_an_empty_text_is_a_missing_one(models, tmp_path):
         .head(2)
         .assign(country=["", "(missing)"], amount=3.0, opened=0.0, vip=1.0)
     )
-    first, second = OnnxGraph.read(tmp_path / "m.onnx").run(X, {})["score"].ravel()
+    first, second = run_strictly(tmp_path / "m.onnx", X)["score"].ravel()
     assert first == second
 
 
@@ -200,7 +219,7 @@ def test_what_has_no_graph_is_named(models, tmp_path, learner):
 
 
 def test_hashed_ties_are_decided_by_their_keys(models, tmp_path, new_cases):
-    """A graph cannot hash; without the keys it leaves tied rows out, and never flags more."""
+    """A graph cannot hash: it gets the keys. Those of 1 leave all tied rows out."""
     rows = rows_of(models("forest"), new_cases)
     rows = replace(rows, X=rows.X.iloc[np.repeat(np.arange(20), 40)].reset_index(drop=True))
     scores = lift(np.asarray(models("forest").classifier.score_samples(rows.X)))
@@ -211,7 +230,7 @@ def test_hashed_ties_are_decided_by_their_keys(models, tmp_path, new_cases):
     by_model = model.classifier.flag(rows.X, ids=rows.ids)
     assert 0 < by_model[scores == value].sum() < 40 <= (scores == value).sum()
     assert_array_equal(run(tmp_path / "m.onnx", model, rows)["flag"].ravel(), by_model)
-    without = OnnxGraph.read(tmp_path / "m.onnx").run(rows.X, {})["flag"].ravel()
+    without = run_strictly(tmp_path / "m.onnx", rows.X)["flag"].ravel()
     assert_array_equal(without, scores > value)
 
 

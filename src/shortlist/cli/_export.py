@@ -45,8 +45,8 @@ def _print(exported: OnnxExport, compared: OnnxComparison | None, out: Path) -> 
     typer.echo(f"Scores agree to {exported.largest_difference:.1e}.")
     if exported.keys:
         typer.echo(
-            f"Given {' and '.join(exported.keys)}, the file flags the same cases as the model; "
-            "without, it flags fewer, and never a case that the model does not flag."
+            f"It also takes {' and '.join(exported.keys)}, hashes of a case, and flags the cases "
+            "that the model flags."
         )
     if compared is not None:
         typer.echo(

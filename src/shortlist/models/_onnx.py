@@ -38,11 +38,9 @@ class Graph:
         self._inputs: list[Any] = []
         self._outputs: list[Any] = []
 
-    def input(self, name: str, kind: str, default: float | None = None) -> str:
-        """Add an input with one value per row, "double" or "string", perhaps with a default."""
+    def input(self, name: str, kind: str) -> str:
+        """Add an input with one value per row, "double" or "string"."""
         self._inputs.append(_column(name, kind))
-        if default is not None:
-            self._constants.append(onnx.numpy_helper.from_array(np.array([[default]]), name))
         return name
 
     def add(self, operator: str, *inputs: str, domain: str = "", **attributes: Any) -> str:

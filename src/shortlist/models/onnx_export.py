@@ -2,9 +2,8 @@
 
 Scores are compared as the classifier compares them: those that agree to about ten digits count as
 equal (`_core/ranking.py`). A graph cannot hash. What a classifier decides by a hash of an item, the
-fold whose model judges it and the order of tied items, a graph takes as two more inputs. With them
-it flags what the classifier flags. Without them it flags a row only if every fold would, and no
-row that ties with the threshold: fewer rows, never more.
+fold whose model judges it, the order of tied items and their lots, a graph takes as more inputs. It
+flags what the classifier flags, and does not run without them.
 
 Scores of graph and classifier differ in their last digits. A row that lies so close to the edge of
 what counts as equal that they could come to lie on two sides of it is not flagged.
@@ -39,7 +38,6 @@ onnxruntime = load_extra("onnxruntime", needed_for="Exporting to ONNX")
 
 _OUTPUTS = ("score", "flag", "probability")
 _TIE_KEY, _FOLD_KEY, _LOT = "tie_key", "fold_key", "lot"
-_ERRORS_ONLY = 3  # onnxruntime warns about inputs with defaults
 # The margin is a small share of what counts as equal: fractions that forests often return, such as
 # 7/10, lie 3 % of it away from an edge. It is wider if scores differ by more than a sixteenth of
 # it, but never wider than a share of the largest calibration score.
@@ -85,7 +83,7 @@ class OnnxExport:
     inputs : dict
         Name and type of each input: "double" or "string".
     keys : list of str
-        Inputs that need not be given: "tie_key", "lot" and "fold_key", if the classifier hashes.
+        Further inputs, if the classifier hashes: "tie_key", "lot" and "fold_key", or some of them.
     outputs : list of str
         "score", "flag", and "probability" if the classifier has one.
     margin : float
@@ -112,9 +110,10 @@ def export_onnx(
     probability.
 
     A classifier with folds picks the model that judges an item by a hash, and so it decides about
-    items that tie with its threshold, or lie just below it. ONNX cannot hash. The graph flags the
-    same items if it gets these hashes as `fold_key`, `tie_key` and `lot`, of shape (n, 1), and
-    fewer items without them.
+    items that tie with its threshold, or lie just below it. ONNX cannot hash. The graph takes these
+    hashes as the inputs `fold_key`, `tie_key` and `lot`, of shape (n, 1), as far as it needs them,
+    and flags the same items. With random numbers from 0 to 1 in their place, it flags other items,
+    and keeps the promise as well.
 
     Parameters
     ----------
@@ -313,17 +312,17 @@ def _add_decision(graph: Graph, scores: list[str], cuts: list[_Cuts]) -> list[st
     """Add the flag, by one threshold for the mean or by one for each fold; return the keys."""
     keys = []
     if any(upper.key > 0 or lower.key > 0 for upper, lower, _ in cuts):
-        keys.append(graph.input(_TIE_KEY, "double", default=1.0))
+        keys.append(graph.input(_TIE_KEY, "double"))
     if any(share > 0 for _, _, share in cuts):
-        keys.append(graph.input(_LOT, "double", default=1.0))
+        keys.append(graph.input(_LOT, "double"))
     compared = scores if len(cuts) > 1 else ["score"]
     flags = [_flag(graph, score, *own) for score, own in zip(compared, cuts, strict=True)]
     if len(flags) > 1:
-        keys.append(graph.input(_FOLD_KEY, "double", default=math.nan))
+        keys.append(graph.input(_FOLD_KEY, "double"))
         scaled = graph.add("Mul", _FOLD_KEY, graph.constant(float(len(flags))))
         fold = graph.add("Floor", scaled)
         flags = [_if_picked(graph, flag, fold, place) for place, flag in enumerate(flags)]
-    flag = reduce(lambda one, other: graph.add("And", one, other), flags)
+    flag = reduce(lambda one, other: graph.add("Or", one, other), flags)
     graph.output("flag", flag, "bool")
     return keys
 
@@ -346,10 +345,8 @@ def _before(graph: Graph, score: str, cut: _Cut) -> str:
 
 
 def _if_picked(graph: Graph, flag: str, fold: str, place: int) -> str:
-    """Let the flag of another fold than the one that was picked say nothing; NaN picks all."""
-    number = graph.constant(float(place))
-    is_other = graph.add("Or", graph.add("Less", fold, number), graph.add("Greater", fold, number))
-    return graph.add("Or", flag, is_other)
+    """Let the flag of another fold than the one that was picked say nothing."""
+    return graph.add("And", flag, graph.add("Equal", fold, graph.constant(float(place))))
 
 
 # --- running a graph -----------------------------------------------------------------------------
@@ -359,11 +356,9 @@ class OnnxGraph:
     """An exported graph that can be run."""
 
     def __init__(self, content: bytes) -> None:
-        options = onnxruntime.SessionOptions()
-        options.log_severity_level = _ERRORS_ONLY
         try:
             self._session = onnxruntime.InferenceSession(
-                content, options, providers=["CPUExecutionProvider"]
+                content, providers=["CPUExecutionProvider"]
             )
         except Exception as error:  # the errors of onnxruntime have no common class
             raise ModelFileError(f"onnxruntime cannot run this graph: {error}") from None
@@ -378,14 +373,11 @@ class OnnxGraph:
 
     def run(self, X: Any, keys: dict[str, Doubles]) -> dict[str, NDArray[Any]]:
         """Run the graph on the columns of a frame or array; return its outputs by name."""
-        columns, session = _columns_of(X), self._session
+        columns, session = _columns_of(X) | keys, self._session
         inputs = {
             column.name: _input(columns[column.name], column.type == "tensor(string)")
             for column in session.get_inputs()
         }
-        for key in session.get_overridable_initializers():
-            if key.name in keys:
-                inputs[key.name] = keys[key.name][:, np.newaxis]
         names = [output.name for output in session.get_outputs()]
         return dict(zip(names, session.run(names, inputs), strict=True))
 
