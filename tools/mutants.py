@@ -34,6 +34,7 @@ GROUPED_FIT = (
 FOLDS = ("tests/thresholds/test_folds.py",)
 WITHOUT_OWN = ("tests/thresholds/test_without_own.py",)
 EVERY_ROW = ("tests/classifier/test_every_row_works.py", "-k", "single or recent")
+LISTS = ("tests/classifier/test_list_estimator.py", "-k", "one_model")
 ATOMIC = ("tests/atomic/test_atomic.py",)
 DURABLE = ("tests/stream/test_durable.py",)
 WORK = ("tests/online/test_budget_work.py",)
@@ -137,6 +138,7 @@ MUTANTS = [
     Mutant("worst cases without the tail", "thresholds/guarantees.py", "stats.beta.sf(worst, a + 1, b) / error * a", "stats.beta.sf(worst, a, b) / error * a", FOLDS),
     Mutant("ties near the cut not lifted", "_core/ranking.py", "flag_above(lift(scores[close]), cut, ", "flag_above(scores[close], cut, ", FOLDS),
     Mutant("one model for all folds", "classifier/_classifier.py", "self._score(scoring.take_rows(X, own), fold) for own, fold in pairs", "self._score(scoring.take_rows(X, own), 0) for own, fold in pairs", EVERY_ROW),
+    Mutant("lists rank by a model, whose threshold is that of another", "classifier/_classifier.py", "if len(splits) == 1:", "if len(splits) == 0:", LISTS),
     Mutant("a row's fold depends on the batch", "thresholds/rules.py", "picks(np.arange(n_rows(facts.X)))", "np.linspace(0, 0.99, n_rows(facts.X))", EVERY_ROW),
     # Write, sync, answer
     Mutant("no sync of a decision", "service/_sqlite.py", "{'FULL' if self._sync else 'OFF'}", "OFF", DURABLE),

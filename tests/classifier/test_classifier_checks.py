@@ -14,6 +14,9 @@ CLASSIFIERS = [
     CapacityClassifier(LinearSVC(), capacity=Capacity.fraction(0.3), ties="hash"),
     CapacityClassifier(KNeighborsClassifier(), capacity=Capacity.fraction(0.3), cv=3, ties="hash"),
     CapacityClassifier(LinearSVC(), capacity=Capacity.multiple(0.5), cv=3, guarantee="expected"),
+    CapacityClassifier(
+        LinearSVC(), capacity=Capacity.fraction(0.3), cv=3, list_estimator=LinearSVC(C=0.1)
+    ),
 ]
 
 

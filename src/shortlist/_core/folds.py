@@ -366,7 +366,8 @@ def fit_out_of_bag(
 def route(classifier: Any, y: Any, params: dict[str, Any], groups: Any = None) -> Bunch:
     """Send the extra arguments of `fit` to the model and the splitter, and groups to the latter."""
     grouped = {} if groups is None else {"groups": groups}
-    routed = Bunch(estimator=Bunch(fit=params), splitter=Bunch(split=grouped))
+    models = {name: Bunch(fit=params) for name in ("estimator", "list_estimator")}
+    routed = Bunch(**models, splitter=Bunch(split=grouped))
     if routing_enabled():
         routed = process_routing(classifier, "fit", **grouped, **params)
     weights = routed.estimator.fit.get("sample_weight")
@@ -400,7 +401,9 @@ class WrapperMixin:
         """
         fit_to = {step: MethodMapping().add(caller="fit", callee=step) for step in ("fit", "split")}
         router = MetadataRouter(owner=self).add_self_request(self)
-        router.add(estimator=self.estimator, method_mapping=fit_to["fit"])
+        for name in ("estimator", "list_estimator"):
+            if getattr(self, name, None) is not None:
+                router.add(**{name: getattr(self, name)}, method_mapping=fit_to["fit"])
         return router.add(splitter=self.cv, method_mapping=fit_to["split"])
 
     def __sklearn_tags__(self) -> Any:

@@ -56,7 +56,7 @@ def rare_scores(model: Any, X: Any, *, rare_label: Any, response_method: str = "
     """
     if response_method == "auto" and rare_label_of(model) == rare_label:
         return model.score_samples(X)
-    method = response_method_of(model, response_method)
+    method = response_method_of(response_method, model)
     return score_classes(model, X, method=method, rare_label=rare_label).rare
 
 
@@ -115,14 +115,20 @@ def mean_of(several: list[Floats]) -> Floats:
     return functools.reduce(np.add, several) / len(several)
 
 
-def response_method_of(model: Any, response_method: str) -> str:
-    """Return the name of the method that gives the scores, or say what the model lacks."""
+def response_method_of(response_method: str, *models: Any) -> str:
+    """Return the name of the method that gives the scores, or say what the models lack."""
     wanted = RESPONSE_METHODS if response_method == "auto" else (response_method,)
     for method in wanted:
-        if hasattr(model, method):
+        if all(hasattr(model, method) for model in models):
             return method
+    lacking = [model for model in models if not any(hasattr(model, each) for each in wanted)]
+    if not lacking:
+        raise ValueError(
+            f"{' and '.join(type(model).__name__ for model in models)} must score alike, both with "
+            f"{' or both with '.join(wanted)}. Use classifiers that share one of them."
+        )
     raise ValueError(
-        f"{type(model).__name__} has no {' or '.join(wanted)}, so it cannot rank items. "
+        f"{type(lacking[0]).__name__} has no {' or '.join(wanted)}, so it cannot rank items. "
         "Use a classifier that gives scores."
     )
 

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.utils import indexable
 from sklearn.utils.metaestimators import available_if
@@ -49,7 +49,8 @@ _JUST_ABOVE = np.nextafter(0.0, 1.0)
 
 def _model_has(method: str) -> Any:
     def check(self: CapacityClassifier) -> bool:
-        model = getattr(self, "estimators_", [self.estimator])[0]
+        unfitted = self.estimator if self.list_estimator is None else self.list_estimator
+        model = getattr(self, "list_estimators_", [unfitted])[0]
         getattr(model, method)  # raises the AttributeError that explains what is missing
         return True
 
@@ -92,8 +93,9 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
         - an int or splitter keeps the model of each fold, with a threshold from the items it has
           not seen, and a hash of a row (or its id) picks the model that decides about it. Every
           row works: with ten folds, each model learns from 90 % of them, and `select`,
-          `score_samples` and `predict_proba` use the mean of all models. The guarantees "expected"
-          and "confident" hold exactly. With few rare items there are fewer folds.
+          `score_samples` and `predict_proba` use the mean of all models, or `list_estimator`. The
+          guarantees "expected" and "confident" hold exactly. With few rare items there are fewer
+          folds.
         - a float is the share of the data held out for one threshold, stratified; one model is
           fitted on the rest, as in the paper. Every guarantee holds.
         - ``"auto"`` means 10 folds for the guarantees "expected" and "plug-in", and 0.5 for the
@@ -104,6 +106,11 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
         - ``"prefit"``, or a :class:`~sklearn.frozen.FrozenEstimator`, takes the model as it is and
           calibrates on all the data given to `fit`, which the model must not have seen. Labels
           may then be left out, if `rare_label` is given and the capacity is not a multiple.
+    list_estimator : classifier, default=None
+        With folds, the model that ranks lists, fitted on all items: `select`, `score_samples`,
+        `predict_proba` and `score` use it, and `recalibrate` finds a threshold for it. A list
+        promises its length, which needs no unseen items, so the models of the folds, which decide
+        about single items until then, can be few and small. `None` ranks by the mean of the folds.
     guarantee : str, default="expected"
         What is promised about future flags: "plug-in", "expected", "confident", "next-batch" or
         "simultaneous"; see :func:`~shortlist.calibrate_threshold`. With
@@ -139,6 +146,11 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
         The fitted model. Absent if there are several.
     estimators_ : list of classifiers
         The fitted models that decide: just `estimator_`, or one for each fold.
+    list_estimator_ : classifier
+        The model of all items that ranks lists, and decides after `recalibrate`. Absent without
+        `list_estimator`.
+    list_estimators_ : list of classifiers
+        The models whose mean ranks lists: just `list_estimator_`, or else `estimators_`.
     classes_ : ndarray
         Labels seen in `fit`.
     rare_label_ : label
@@ -154,7 +166,8 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
     threshold_ : float
         Items with a score strictly above are flagged. Absent if there are several models.
     thresholds_ : ndarray of shape (n_models,)
-        The threshold of each of `estimators_`; a single one after `recalibrate`.
+        The threshold of each of `estimators_`; after `recalibrate` a single one, for the scores of
+        lists.
     calibration_scores_ : ndarray
         The scores that the rule was calibrated on, of all folds together.
     reference_prevalence_ : number or None
@@ -247,6 +260,7 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
         segment_capacities: dict[Any, Capacity | None] | None = None,
         default_segment_capacity: Capacity | None = None,
         cv: Any = "auto",
+        list_estimator: Any = None,
         guarantee: str = "expected",
         confidence: float = 0.95,
         n_batches: int = 1,
@@ -264,6 +278,7 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
         self.segment_capacities = segment_capacities
         self.default_segment_capacity = default_segment_capacity
         self.cv = cv
+        self.list_estimator = list_estimator
         self.guarantee = guarantee
         self.confidence = confidence
         self.n_batches = n_batches
@@ -318,9 +333,9 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
         facts = _facts_of(X, segments, **known)
         terms = self._terms(ReferencePrevalence.of_labels(is_rare, facts.groups, seed=seed), seed)
         self._check_possible(segments, facts, terms)
-        estimator = self._estimator(is_rare, facts, terms)
+        models = self._models(is_rare, facts, terms)
         groups = folds.Groups(known["groups"], facts.groups)
-        self.estimators_, unseen = self._fit_models(estimator, X, y, is_rare, params, seed, groups)
+        self.estimators_, unseen = self._fit_models(models, X, y, is_rare, params, seed, groups)
         if len(self.estimators_) == 1:
             self.estimator_ = self.estimators_[0]
         folds.remember_features(self, self.estimators_[0])
@@ -350,7 +365,18 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
         folds.check_cv_option(self.cv, words=("auto", "oob", "prefit"))
         if isinstance(self.cv, Integral):
             check_count("cv as a number of folds", self.cv, at_least=2)
+        if self._is_prefit or self._is_out_of_bag or folds.holds_out(self._cv):
+            self._check_no_list_estimator()
         return segments
+
+    def _check_no_list_estimator(self) -> None:
+        """Raise an error where a single model decides, whose threshold is not one of lists."""
+        if self.list_estimator is not None:
+            raise ValueError(
+                f"list_estimator=... ranks lists where folds decide about single items, and cv="
+                f"{self.cv!r} with guarantee={self.guarantee!r} makes one model, which does both. "
+                "Use cv=10 with guarantee='expected' or 'confident', or leave list_estimator out."
+            )
 
     @property
     def _segment_capacities(self) -> SegmentCapacities | None:
@@ -446,13 +472,14 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
 
     # --- models ----------------------------------------------------------------------------------
 
-    def _estimator(self, is_rare: Mask | None, facts: RowFacts, terms: Terms) -> Any:
-        """Return the model to fit, and set `response_method_`.
+    def _models(self, is_rare: Mask | None, facts: RowFacts, terms: Terms) -> list[Any]:
+        """Return the model to fit, and perhaps that of lists, and set `response_method_`.
 
         A model that learns for a capacity gets this one, unless it has its own. Values, efforts
         and worth need probabilities: a model without them is calibrated.
         """
-        self.response_method_ = scoring.response_method_of(self.estimator, self.response_method)
+        models = [each for each in (self.estimator, self.list_estimator) if each is not None]
+        self.response_method_ = scoring.response_method_of(self.response_method, *models)
         by_value = terms.worth is not None and terms.worth.kind == "value"
         weighs = facts.values is not None or facts.efforts is not None or by_value
         needs_probabilities = weighs and self.response_method_ != "predict_proba"
@@ -460,26 +487,26 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
         if needs_probabilities and (is_trained or self.response_method != "auto"):
             raise ValueError(
                 "values, efforts and worth are weighed with the probability that an item is rare, "
-                f"which {self.response_method_!r} of {type(self.estimator).__name__} does not "
+                f"which {self.response_method_!r} of {type(models[-1]).__name__} does not "
                 "give. Use response_method='auto': a model that is fitted here is then calibrated. "
                 "Wrap a trained one in CalibratedClassifierCV(FrozenEstimator(model)) of "
                 "scikit-learn, and fit that on other items than these."
             )
         if self._is_prefit or is_rare is None:
-            return self.estimator
+            return models
         known = {"rare_label": self.rare_label_}
         if self.capacity is not None and self.capacity.kind != "effort":
             known["capacity"] = Capacity.fraction(self.capacity.as_ratio(terms.reference.value))
-        estimator = scoring.informed(self.estimator, **known)
+        models = [scoring.informed(model, **known) for model in models]
         if not needs_probabilities:
-            return estimator
+            return models
         self.response_method_ = "predict_proba"
         n_folds = max(2, min(_CALIBRATION_FOLDS, int(is_rare.sum()) // 4))
-        return CalibratedClassifierCV(estimator, cv=n_folds)
+        return [CalibratedClassifierCV(model, cv=n_folds) for model in models]
 
     def _fit_models(
         self,
-        estimator: Any,
+        models: list[Any],
         X: Any,
         y: Any,
         is_rare: Any,
@@ -488,6 +515,7 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
         groups: folds.Groups,
     ) -> folds.TrainedModels:
         """Get the models that are to decide, and scores of rows that they have not seen."""
+        estimator, *of_lists = models
         score = partial(
             scoring.rare_scores, rare_label=self.rare_label_, response_method=self.response_method_
         )
@@ -501,6 +529,8 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
             options = {"fit_params": fit_params, "rare_label": self.rare_label_}
             return folds.fit_out_of_bag(estimator, X, y, groups=groups.numbers, **options)
         splits = self._make_folds(X, y, is_rare, routed.splitter.split, seed, groups.numbers)
+        for model in of_lists:
+            self.list_estimator_ = clone(model).fit(X, y, **routed.list_estimator.fit)
         options = {"fit_params": fit_params, "score": score}
         return folds.fit_on_folds(
             estimator, X, y, splits, refit=False, n_jobs=self.n_jobs, **options
@@ -525,6 +555,8 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
             splits = folds.random_folds(y, is_rare, int(self._cv), rng, groups)
         else:
             splits = folds.splits_of(self._cv, X, y, split_params, groups=groups)
+        if len(splits) == 1:
+            self._check_no_list_estimator()
         if len(splits) > 1 and self.guarantee not in FOLD_GUARANTEES:
             raise ValueError(
                 f"guarantee={self.guarantee!r} needs one model with one threshold, and cv="
@@ -536,7 +568,8 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
     # --- predicting ------------------------------------------------------------------------------
 
     def _score(self, X: Any, model: int | None = None) -> scoring.Scores:
-        models = self.estimators_ if model is None else [self.estimators_[model]]
+        """Score rows as lists rank them, or by one of the models that decide."""
+        models = self.list_estimators_ if model is None else [self.estimators_[model]]
         options = {"method": self.response_method_, "rare_label": self.rare_label_}
         return scoring.mean_scores(
             [scoring.score_classes(each, X, classes=self.classes_, **options) for each in models]
@@ -648,7 +681,7 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
             more classes a column per class, of which the largest is predicted; the column of the
             rare label is the score minus the threshold. For scores that rise with suspicion,
             whatever the labels are, use :meth:`score_samples`. With two classes and several models
-            it is the mean of their scores minus the median of their thresholds, as lists rank.
+            it is the score of lists minus the median of the thresholds, as lists rank.
             Where the model that decides about an item disagrees with its sign, the number is 0 or
             just above it, on the side of the prediction.
         """
@@ -685,10 +718,11 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
         Returns
         -------
         ndarray of shape (n_items, n_classes)
-            In the order of `classes_`; the mean over all models, if there are several.
+            In the order of `classes_`; of the model of lists, or the mean over all models.
         """
         check_is_fitted(self)
-        several = [scoring.probabilities(model, X, self.classes_) for model in self.estimators_]
+        models = self.list_estimators_
+        several = [scoring.probabilities(model, X, self.classes_) for model in models]
         return several[0] if len(several) == 1 else scoring.mean_of(several)
 
     def score(
@@ -830,7 +864,8 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
 
         The guarantee then rests on these items. They should be recent, like the items to come, and
         no model must have been trained on them. If there are several models, the new threshold is
-        one for their mean score, and every guarantee is possible. No labels are needed. A multiple
+        one for the scores of lists (of `list_estimator_`, or the mean of all models), which then
+        decide about single items, too; and every guarantee is possible. No labels are needed. A multiple
         as capacity still refers to the prevalence in `fit`. With ``guarantee="confident"`` the
         promise covers the uncertainty of that prevalence too, at less cost when labels are given.
 
@@ -932,6 +967,12 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
         return controller_of(self.rule_, capacity, options)
 
     # --- what calibration has learned ------------------------------------------------------------
+
+    @property
+    def list_estimators_(self) -> list[Any]:
+        """The models whose mean ranks lists: that of all items, or those that decide."""
+        own = getattr(self, "list_estimator_", None)
+        return self.estimators_ if own is None else [own]
 
     @property
     def calibrations_(self) -> list[CalibratedThreshold]:
@@ -1093,7 +1134,7 @@ def _signed_margins(decisions: Decisions, rare: int) -> NDArray[np.float64]:
 
 
 def _by_mean(flagged: Mask, scores: Floats, rule: Rule) -> Decisions:
-    """Describe decisions of several models by their mean score and their median threshold."""
+    """Describe decisions of several models by the score of lists and their median threshold."""
     values = np.array([each.value for each in rule.calibrations])
     finite = values[np.isfinite(values)]
     threshold = np.median(finite) if finite.size else rule.calibration_scores.max()

@@ -6,7 +6,7 @@ looked up, trees walked with the comparisons of the library that grew them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -72,10 +72,13 @@ class Graph:
         self._nodes.append(onnx.helper.make_node("Identity", [value], [name]))
         self._outputs.append(_column(name, kind))
 
-    def content(self, description: str, properties: dict[str, str]) -> bytes:
-        """Return the checked model as the content of a file."""
+    def content(
+        self, description: str, properties: dict[str, str], also: Sequence[str] = ()
+    ) -> bytes:
+        """Return the checked model as the content of a file; some values are `also` outputs."""
+        outputs = [*self._outputs, *(_column(value, "double") for value in also)]
         graph = onnx.helper.make_graph(
-            self._nodes, "shortlist", self._inputs, self._outputs, self._constants, description
+            self._nodes, "shortlist", self._inputs, outputs, self._constants, description
         )
         model = onnx.helper.make_model(
             graph,

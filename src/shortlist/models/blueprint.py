@@ -147,11 +147,11 @@ def mean_of(parts: list[Node]) -> Node:
     return parts[0] if len(parts) == 1 else Sum(parts, len(parts))
 
 
-def scores_of(classifier: Any, n_columns: int) -> list[Node]:
-    """Return the blueprints of the models of a fitted classifier, whose mean is its score."""
+def scores_of(classifier: Any, models: list[Any], n_columns: int) -> list[Node]:
+    """Return the blueprints of some models of a fitted classifier."""
     columns: list[Feature] = [Number(column) for column in range(n_columns)]
     ask = Ask(classifier.response_method_, classifier.rare_label_)
-    return [_score_of(model, columns, ask) for model in classifier.estimators_]
+    return [_score_of(model, columns, ask) for model in models]
 
 
 def _score_of(model: Any, features: list[Feature], ask: Ask) -> Node:

@@ -27,7 +27,7 @@ from .._core.extras import load_extra
 from .._core.files import write_whole
 from .._core.ids import lots_of, tie_keys_of
 from .._core.ranking import cell_of
-from .._core.scoring import n_rows
+from .._core.scoring import n_rows, rare_scores
 from ..classifier import CapacityClassifier
 from ..exceptions import ModelFileError
 from ._columns import Unsupported, Vocabulary
@@ -194,8 +194,11 @@ def build_graph(
     _check_rule(rule)
     kinds = {name: _kind(column) for name, column in _columns_of(X).items()}
     _check_names(kinds)
-    graph, scores = _scored(classifier, kinds, missing)
-    noise = _noise(graph, classifier, X)
+    ranking, decides = classifier.list_estimators_, classifier.estimators_
+    if len(rule.calibrations) == 1:
+        decides = ranking
+    graph, scores = _scored(classifier, ranking, decides, kinds, missing)
+    noise = _noise(graph, dict(zip(scores, decides, strict=True)), classifier, X)
     cuts = [_cuts(calibration.cuts, noise) for calibration in rule.calibrations]
     margin = max(cut.margin for upper, lower, _ in cuts for cut in (upper, lower))
     _check_margin(margin, rule, noise)
@@ -247,12 +250,19 @@ def _check_names(names: Any) -> None:
         )
 
 
-def _scored(classifier: Any, kinds: dict[str, str], missing: str | None) -> tuple[Graph, list[str]]:
-    """Return a graph with the mean score, and the names of the scores of all models."""
+def _scored(
+    classifier: Any,
+    ranking: list[Any],
+    decides: list[Any],
+    kinds: dict[str, str],
+    missing: str | None,
+) -> tuple[Graph, list[str]]:
+    """Return a graph with the score of lists, and the names of the scores that decide."""
     graph = Graph()
     inputs = [graph.input(name, kind) for name, kind in kinds.items()]
     try:
-        nodes = scores_of(classifier, len(kinds))
+        models = ranking if decides is ranking else [*ranking, *decides]
+        nodes = scores_of(classifier, models, len(kinds))
         leaves = [leaf for node in nodes for leaf in leaves_of(node)]
         vocabulary = Vocabulary(feature for leaf in leaves for feature in leaf.features)
         builder = ScoreGraph(graph, vocabulary, inputs, missing)
@@ -262,14 +272,20 @@ def _scored(classifier: Any, kinds: dict[str, str], missing: str | None) -> tupl
             f"{error} has no ONNX form in double precision, so this model cannot be exported. Fit "
             "with --learner auto, or with another learner."
         ) from None
-    graph.output("score", graph.mean(scores), "double")
-    return graph, scores
+    graph.output("score", graph.mean(scores[: len(ranking)]), "double")
+    return graph, scores[-len(decides) :]
 
 
-def _noise(graph: Graph, classifier: Any, X: Any) -> float:
-    """Return the largest difference between scores of the graph so far and of the classifier."""
-    answers = OnnxGraph(graph.content("", {})).run(X, {})
-    return float(np.abs(answers["score"].ravel() - classifier.score_samples(X)).max(initial=0))
+def _noise(graph: Graph, models: dict[str, Any], classifier: Any, X: Any) -> float:
+    """Return the largest difference between scores of a graph and of the classifier's models."""
+    answers = OnnxGraph(graph.content("", {}, also=list(models))).run(X, {})
+    options = {"rare_label": classifier.rare_label_, "response_method": classifier.response_method_}
+    known = {name: rare_scores(model, X, **options) for name, model in models.items()}
+    known["score"] = classifier.score_samples(X)
+    return max(
+        float(np.abs(answers[name].ravel() - scores).max(initial=0))
+        for name, scores in known.items()
+    )
 
 
 class _Cut(NamedTuple):

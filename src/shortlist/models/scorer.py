@@ -130,7 +130,7 @@ def compile_scorer(
         return np.asarray(classifier.score_samples(frame.of(rows)), dtype=np.float64)
 
     try:
-        node = mean_of(scores_of(classifier, X.shape[1]))
+        node = mean_of(scores_of(classifier, classifier.list_estimators_, X.shape[1]))
         scorer = RowScorer(*_kind(node), Compiled(node), by_model)
         problem = _difference(scorer, classifier.score_samples(X), frame.values(X))
     except Exception as error:  # whatever it is: the model itself can answer
