@@ -96,7 +96,7 @@ def test_recent_items_give_one_threshold_for_the_mean(model, recent):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({}, ["at most 10 % of all items, on average", "One of 10 models", "mean of all models"]),
+        ({}, ["at most 10 % of all items, on average", "One of 10 models", "one score for all"]),
         ({"guarantee": "confident"}, ["with 95 % confidence", "the model has not seen"]),
         ({"guarantee": "confident", "cv": 4}, ["with 95 % confidence", "One of 4 models"]),
         ({"guarantee": "plug-in", "cv": 0.5}, ["nothing is promised"]),

@@ -865,9 +865,10 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
         The guarantee then rests on these items. They should be recent, like the items to come, and
         no model must have been trained on them. If there are several models, the new threshold is
         one for the scores of lists (of `list_estimator_`, or the mean of all models), which then
-        decide about single items, too; and every guarantee is possible. No labels are needed. A multiple
-        as capacity still refers to the prevalence in `fit`. With ``guarantee="confident"`` the
-        promise covers the uncertainty of that prevalence too, at less cost when labels are given.
+        decide about single items, too; and every guarantee is possible. No labels are needed. A
+        multiple as capacity still refers to the prevalence in `fit`. With ``guarantee="confident"``
+        the promise covers the uncertainty of that prevalence too, at less cost when labels are
+        given.
 
         Parameters
         ----------

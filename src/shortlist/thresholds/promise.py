@@ -205,7 +205,7 @@ def promise_in_words(
         cases="items",
         which="items of new groups" if samples[0].groups is not None else "future items",
     )
-    ranked = " ranked by the mean of all models," if len(samples) > 1 else ""
+    ranked = " ranked by one score for all items," if len(samples) > 1 else ""
     lists = f"Lists (select):{ranked} never longer than the capacity."
     return f"Row by row: {flags} {_basis(samples)} {lists}"
 
