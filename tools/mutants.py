@@ -37,6 +37,7 @@ EVERY_ROW = ("tests/classifier/test_every_row_works.py", "-k", "single or recent
 LISTS = ("tests/classifier/test_list_estimator.py", "-k", "one_model")
 ATOMIC = ("tests/atomic/test_atomic.py",)
 DURABLE = ("tests/stream/test_durable.py",)
+SWAP = ("tests/service/test_swap.py",)
 WORK = ("tests/online/test_budget_work.py",)
 EFFORTS = ("tests/thresholds/test_efforts.py",)
 EFFORT_LAWS = ("tests/properties/test_effort_laws.py",)
@@ -141,6 +142,8 @@ MUTANTS = [
     Mutant("lists rank by a model, whose threshold is that of another", "classifier/_classifier.py", "if len(splits) == 1:", "if len(splits) == 0:", LISTS),
     Mutant("a row's fold depends on the batch", "thresholds/rules.py", "picks(np.arange(n_rows(facts.X)))", "np.linspace(0, 0.99, n_rows(facts.X))", EVERY_ROW),
     # Write, sync, answer
+    Mutant("a switch waits for nobody", "service/_roster.py", "WHERE swap < ? AND", "WHERE swap < ? AND FALSE AND", SWAP),
+    Mutant("a model is loaded under the lock", "service/_waiting.py", "self._was_quick and model in self._models", "self._was_quick", SWAP),
     Mutant("no sync of a decision", "service/_sqlite.py", "{'FULL' if self._sync else 'OFF'}", "OFF", DURABLE),
     Mutant("no sync of the folder", "service/durable.py", "        sync_folder(self.path.parent)\n", "", DURABLE),
     Mutant("answer without a record", "service/durable.py", "            self._commit(maker.group())\n", "            self._row = maker.group().row\n", DURABLE),

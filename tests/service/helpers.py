@@ -6,6 +6,7 @@ import pwd
 import shutil
 import socket
 import subprocess
+import sys
 import threading
 import time
 from hashlib import sha256
@@ -15,6 +16,7 @@ import httpx
 import numpy as np
 import uvicorn
 
+from shortlist.client import Client, ServiceError
 from shortlist.service._decider import Decider
 from shortlist.service._group import make_queue
 from shortlist.service._models import Item
@@ -121,6 +123,10 @@ class PlainModel:
 
 class PlainModels:
     """Gives out plain models."""
+
+    def __contains__(self, id):
+        """Whether a model is loaded."""
+        return True
 
     def get(self, id, store):
         """Return a model."""
@@ -330,6 +336,25 @@ def serving(database, model_file, *, count=5, queues=None, made=None, adopt=Fals
         finally:
             server.should_exit = True
             thread.join(30)
+
+
+def serve(folder, model_file, *options):
+    """Start the command on a free port, and wait until it is ready."""
+    port = free_port()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "shortlist", "serve", *([model_file] if model_file else []),
+         "--database", f"{folder}/shortlist.db", "--port", str(port), *options],
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    with Client(f"http://127.0.0.1:{port}", retries=0) as client:
+        deadline = time.monotonic() + 180
+        while time.monotonic() < deadline and process.poll() is None:
+            try:
+                if client.status()["ready"]:
+                    break
+            except ServiceError:
+                time.sleep(0.1)
+    return process, port
 
 
 def case(id, amount=20.0, country="DE"):

@@ -4,10 +4,7 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import threading
-import time
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +15,7 @@ from shortlist.cli import app
 from shortlist.client import Client, ServiceError
 from shortlist.service.audit import audit_store
 from shortlist.service.databases import opened
-from tests.service.helpers import case, free_port, serving
+from tests.service.helpers import case, serve, serving
 
 
 def command(*arguments):
@@ -158,25 +155,6 @@ def test_an_audit_finds_what_was_changed(tmp_path, decided, change, problem):
         store.query(change)
         [found] = audit_store(store)
     assert any(problem in each for each in found.problems), found.problems
-
-
-def serve(folder, model_file, *options):
-    """Start the command on a free port, and wait until it is ready."""
-    port = free_port()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "shortlist", "serve", *([model_file] if model_file else []),
-         "--database", f"{folder}/shortlist.db", "--port", str(port), *options],
-        stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    with Client(f"http://127.0.0.1:{port}", retries=0) as client:
-        deadline = time.monotonic() + 180
-        while time.monotonic() < deadline and process.poll() is None:
-            try:
-                if client.status()["ready"]:
-                    break
-            except ServiceError:
-                time.sleep(0.1)
-    return process, port
 
 
 def test_one_command_serves_until_it_is_told_to_stop(tmp_path, model_file):

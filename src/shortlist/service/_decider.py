@@ -148,14 +148,14 @@ class Decider:
             if not (self._cases or self._changes):
                 return
             # Others may have the lock while many cases are scored, or one case slowly.
-            if not self._scorer.is_quick or len(self._cases) >= _MANY:
+            if not self._scorer.is_quick(replica.model) or len(self._cases) >= _MANY:
                 self._take_scored(replica.model, batch)
             row, entries, total = self._store.begin(self.queue, replica.seq)
             if row.last_seq < replica.seq:
                 raise StoreError("The database has lost entries since they were read.")
             replica.follow(entries)
             changes += _take(self._changes, MOST_IN_A_GROUP)
-            if self._scorer.is_quick:
+            if self._scorer.is_quick(replica.model):
                 self._take_scored(replica.model, batch)
             # Scores may be of a model that is no longer in force by now.
             self._put_back(batch, [case for case in batch if case.model != replica.model])

@@ -160,41 +160,56 @@ class ModelCache:
 
     def __init__(self) -> None:
         self._loaded: OrderedDict[int, LoadedModel] = OrderedDict()
-        self._lock = threading.Lock()
+        # Others score by what is loaded while a model is read, which can take a minute.
+        self._lock, self._reading = threading.Lock(), threading.Lock()
 
-    def add(self, content: bytes, store: Store) -> LoadedModel:
+    def __contains__(self, id: int) -> bool:
+        """Whether a model is loaded."""
+        return id in self._loaded
+
+    def read(self, content: bytes) -> LoadedModel:
+        """Read a model file that is not in the database, ready to score."""
+        model = LoadedModel(0, read_model(content))
+        model.warm_up()
+        return model
+
+    def add(self, content: bytes, store: Store, model: LoadedModel | None = None) -> LoadedModel:
         """Add a model file to the database, unless it is there; return the model."""
-        model = read_model(content)
+        model = model or self.read(content)
         row = {
             "sha256": hashlib.sha256(content).hexdigest(),
-            "scorer": scorer_name(model),
+            "scorer": model.scorer,
             "added": time.time(),
-            "calibration": calibration_bytes(model),
+            "calibration": calibration_bytes(model.table),
             "file": content,
         }
-        id = store.insert_next("model", "id", row, unless=("sha256", "scorer"))
-        with self._lock:
-            return self._keep(LoadedModel(id, model))
+        model.id = store.insert_next("model", "id", row, unless=("sha256", "scorer"))
+        return self._keep(model)
 
     def get(self, id: int, store: Store) -> LoadedModel:
         """Return a model, loaded before or now; another scorer than recorded raises an error."""
-        with self._lock:
-            if id in self._loaded:
-                return self._keep(self._loaded[id])
-            [(content, scorer)] = store.query("SELECT file, scorer FROM model WHERE id = ?", id)
-            model = LoadedModel(id, read_model(bytes(content)))
-            if model.scorer != scorer:
-                raise ValueError(
-                    f"Model {id} is scored by {scorer}, but this program scores by {model.scorer}. "
-                    "Scores of both must not be mixed. Post the model again to make a new version."
-                )
+        if (model := self._loaded.get(id)) is not None:
             return self._keep(model)
+        with self._reading:
+            return self._keep(self._loaded.get(id) or self._load(id, store))
+
+    def _load(self, id: int, store: Store) -> LoadedModel:
+        [(content, scorer)] = store.query("SELECT file, scorer FROM model WHERE id = ?", id)
+        model = self.read(bytes(content))
+        model.id = id
+        if model.scorer != scorer:
+            raise ValueError(
+                f"Model {id} is scored by {scorer}, but this program scores by {model.scorer}. "
+                "Scores of both must not be mixed. Post the model again to make a new version."
+            )
+        return model
 
     def _keep(self, model: LoadedModel) -> LoadedModel:
-        self._loaded[model.id] = model
-        self._loaded.move_to_end(model.id)
-        while len(self._loaded) > _LOADED_AT_ONCE:
-            self._loaded.popitem(last=False)
+        with self._lock:
+            self._loaded[model.id] = model
+            self._loaded.move_to_end(model.id)
+            while len(self._loaded) > _LOADED_AT_ONCE:
+                self._loaded.popitem(last=False)
         return model
 
 

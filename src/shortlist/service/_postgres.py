@@ -90,6 +90,7 @@ class PostgresStore(Store):
 
     dialect = "postgresql"
     is_listed = "case_id = ANY (ARRAY (SELECT json_array_elements_text(?::json)))"
+    now = "extract(epoch FROM clock_timestamp())"
 
     def __init__(self, address: str) -> None:
         super().__init__()

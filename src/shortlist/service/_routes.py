@@ -96,17 +96,16 @@ async def change_capacity(call: Call, body: CapacityBody) -> Changed:
 
 
 async def change_model(call: Call, body: bytes) -> Changed:
-    """Switch to another model."""
-    call.service.decider(call.queue)
-    id = await call.service.ask(_add_model, call, body)
-    return Changed(**await call.change(MODEL, {"model": id}), model=id)
-
-
-def _add_model(call: Call, content: bytes) -> int:
+    """Switch to another model, once every worker has loaded it."""
+    service = call.service
+    service.decider(call.queue)
     try:
-        return call.service.models.add(content, call.store).id
+        model = await service.loop.run_in_executor(None, service.models.read, body)
     except (ValueError, ImportError, OSError) as error:
         raise Problem(422, "invalid-value", f"The model cannot be read: {error}") from None
+    id = (await service.ask(service.models.add, body, call.store, model)).id
+    await service.load_everywhere(id)
+    return Changed(**await call.change(MODEL, {"model": id}), model=id)
 
 
 async def observe(call: Call, body: SomeCases) -> Changed:

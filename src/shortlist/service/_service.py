@@ -15,6 +15,7 @@ from ._decider import Decider
 from ._metrics import Metrics
 from ._models import ModelCache
 from ._requests import Problem
+from ._roster import Roster
 from ._waiting import Change, Ticket
 from .databases import open_store
 from .keys import ApiKey, KeyRing
@@ -25,6 +26,7 @@ __all__ = ["Call", "Service"]
 
 Result = TypeVar("Result")
 _FRESH = 5.0  # seconds after which keys and queues are read again
+_SOON, _LONGEST_LOAD = 0.2, 300.0  # seconds until a model is loaded that all workers shall load
 _LOOPBACK = {"127.0.0.1", "localhost", "[::1]", "::1"}
 
 
@@ -54,6 +56,7 @@ class Service:
         self.config, self._on_lock = config, on_lock
         self.store: Store = open_store(config.database, on_lock=on_lock)
         self.models = models or ModelCache()
+        self.roster = Roster(self.store, self.models)
         self.ring = KeyRing(self.store, required=config.keys_required)
         self.deciders: dict[str, Decider] = {}
         self.metrics = metrics or Metrics()
@@ -66,7 +69,8 @@ class Service:
     async def start(self) -> None:
         """Start to decide; a database that is unreachable is tried again and again."""
         self.loop = asyncio.get_running_loop()
-        self._tasks = [asyncio.create_task(each()) for each in (self._keep_fresh, self._keep_time)]
+        kept = (self._keep_fresh, self._keep_time, self._keep_up)
+        self._tasks = [asyncio.create_task(each()) for each in kept]
         with contextlib.suppress(Problem):
             await self.ask(self._open)
 
@@ -76,12 +80,15 @@ class Service:
             task.cancel()
         for decider in self.deciders.values():
             await self.loop.run_in_executor(None, decider.close)
+        with contextlib.suppress(Problem):
+            await self.ask(self.roster.leave)
         self._thread.shutdown()
         self.store.close()
 
     def _open(self) -> None:
         """Start a decider for each queue that has none yet; read the keys."""
         self.ring.refresh()
+        self.roster.sign()
         for row in self.store.queues():
             if row.name not in self.deciders:
                 store = open_store(self.config.database, on_lock=self._on_lock)
@@ -94,6 +101,26 @@ class Service:
             await asyncio.sleep(_FRESH if self.deciders else 0.5)
             with contextlib.suppress(Problem):
                 await self.ask(self._open)
+
+    async def _keep_up(self) -> None:
+        """Load models that are announced, while others decide."""
+        while True:
+            await asyncio.sleep(_SOON)
+            with contextlib.suppress(StoreError, PromiseError):
+                await self.loop.run_in_executor(None, self.roster.keep_up)
+
+    async def load_everywhere(self, model: int) -> None:
+        """Wait until every worker has loaded a model, or raise a problem."""
+        number = await self.ask(self.roster.announce, model)
+        deadline = time.monotonic() + _LONGEST_LOAD
+        while late := await self.ask(self.roster.count_late, number):
+            if time.monotonic() > deadline:
+                detail = (
+                    f"{late} workers have not loaded the model, so the queue keeps its own. See "
+                    "their logs; then send the model again."
+                )
+                raise Problem(503, "unavailable", detail)
+            await asyncio.sleep(_SOON)
 
     async def _keep_time(self) -> None:
         """Answer what has waited for too long; one timer for all is faster than one for each."""

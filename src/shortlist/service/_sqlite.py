@@ -58,6 +58,7 @@ class SQLiteStore(Store):
 
     dialect = "sqlite"
     is_listed = "case_id IN (SELECT value FROM json_each(?))"
+    now = "(julianday('now') - 2440587.5) * 86400"
 
     def __init__(
         self,

@@ -89,18 +89,19 @@ class Case(Waiting):
 
 
 class Scorer:
-    """Scores the cases of one queue.
-
-    Attributes
-    ----------
-    is_quick : bool
-        Whether the last batch was scored within a few milliseconds. Such models score when the lock
-        has been taken, all cases at once; other cases would wait for slower ones.
-    """
+    """Scores the cases of one queue."""
 
     def __init__(self, models: ModelCache, store: Store) -> None:
         self._models, self._store = models, store
-        self.is_quick = False
+        self._was_quick = False
+
+    def is_quick(self, model: int) -> bool:
+        """Whether a model is loaded, and has scored the last batch within a few milliseconds.
+
+        Such models score when the lock has been taken, all cases at once; other cases would wait
+        for slower ones.
+        """
+        return self._was_quick and model in self._models
 
     def score(self, batch: list[Case], model: int) -> list[tuple[Case, Problem]]:
         """Give cases the scores of a model; return those that have none, and why."""
@@ -112,7 +113,7 @@ class Scorer:
             failed = _score(self._models.get(model, self._store), stale)
         except (ValueError, StoreError, PromiseError, ImportError) as error:
             failed = [(case, Problem(503, "no-model", str(error))) for case in stale]
-        self.is_quick = time.monotonic() - started < _QUICK
+        self._was_quick = time.monotonic() - started < _QUICK
         return failed
 
 

@@ -33,6 +33,19 @@ CREATE TABLE model (
     UNIQUE (sha256, scorer)
 );
 
+-- Models that are to be loaded by all workers before a queue switches to them; when each worker was
+-- last seen, and up to which of these announcements it has loaded models.
+CREATE TABLE swap (
+    number BIGINT PRIMARY KEY,
+    model INTEGER NOT NULL
+);
+
+CREATE TABLE worker (
+    name TEXT PRIMARY KEY,
+    seen DOUBLE PRECISION NOT NULL,
+    swap BIGINT NOT NULL
+);
+
 CREATE TABLE build (
     id INTEGER PRIMARY KEY,
     name TEXT NOT NULL UNIQUE

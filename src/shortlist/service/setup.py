@@ -62,7 +62,7 @@ def prepare(
             raise ValueError("The database has no queue yet. Name a model file to make one.")
         for row in store.queues():
             id = _model_of(store, row.id)
-            models.get(id, store).warm_up()
+            models.get(id, store)
             warm_up_controller(QueueSettings.from_json(row.settings), store, id)
     return models
 

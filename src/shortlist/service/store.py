@@ -40,7 +40,7 @@ DECISION, CAPACITY, MODEL, BUILD, OBSERVATION = range(5)
 COMMAND = "command"
 #: What a note says when a shared total was set.
 TOTAL_SET = "total"
-_VERSION = 2
+_VERSION = 3
 
 
 class StoreError(Exception):
@@ -121,6 +121,8 @@ class Store:
     dialect: str
     #: SQL: whether the id of a case is in a list, given as JSON.
     is_listed: str
+    #: SQL: the present moment by one clock for all machines.
+    now: str
 
     def __init__(self) -> None:
         self.link: Any = None
