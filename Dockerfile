@@ -26,5 +26,6 @@ HEALTHCHECK --interval=10s --timeout=3s --start-period=60s CMD \
     ["python", "-c", "import urllib.request as r; r.urlopen('http://127.0.0.1:8000/v2/health/ready', timeout=2)"]
 STOPSIGNAL SIGTERM
 ENTRYPOINT ["shortlist"]
-# Others can reach a container, so it needs keys: docker exec ... shortlist serve keys --make decide
+# Others can reach a container, so every request needs a key. Make one while it runs:
+#   docker exec ... shortlist serve keys --make decide
 CMD ["serve", "/model", "--count", "50", "--period", "day"]

@@ -305,6 +305,14 @@ def fit_small_model(folder):
     return folder / "model"
 
 
+def until(found, wanted):
+    """Ask until an answer is the wanted one; fail if that takes very long."""
+    deadline = time.monotonic() + 60
+    while (last := found()) != wanted:
+        assert time.monotonic() < deadline, last
+        time.sleep(0.05)
+
+
 _STARTS = {}
 
 

@@ -185,7 +185,6 @@ def test_one_command_serves_until_it_is_told_to_stop(tmp_path, model_file):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--count", "5", "--host", "0.0.0.0"], "there are no keys"),
         ([], "--count 50"),
         (["--count", "5", "--queue", "north"], "north=30"),
         (["--count", "5", "--period", "soon"], "not a length of time"),

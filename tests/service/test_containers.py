@@ -1,14 +1,20 @@
 """The container files, as far as they can be checked without Docker."""
 
 import json
+import os
 import re
 import shlex
+import subprocess
+import sys
+from functools import partial
 from pathlib import Path
 
+import httpx
 import pytest
 from typer.testing import CliRunner
 
 from shortlist.cli import app
+from tests.service.helpers import free_port, until
 
 yaml = pytest.importorskip("yaml")
 ROOT = Path(__file__).parents[2]
@@ -73,17 +79,56 @@ def test_settings_and_health_exist(dockerfile):
     for name in pairs:
         assert not name.startswith("SHORTLIST_") or name in help_text
     compose = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]
-    assert all(name in help_text for name in compose["shortlist"]["environment"])
+    given = compose["shortlist"]["environment"].keys() - {"PGPASSWORD"}  # which PostgreSQL reads
+    assert all(name in help_text for name in given)
     [check] = of_kind(dockerfile, "HEALTHCHECK")
     program = json.loads(check[check.index("[") :])
     compile(program[2], "health", "exec")
     assert "/v2/health/ready" in program[2]
 
 
-def test_a_container_that_others_reach_needs_keys(tmp_path, model_file, monkeypatch):
-    """As written, the first start makes the tables and asks for a key; then a key can be made."""
-    settings = {"SHORTLIST_DATABASE": str(tmp_path / "shortlist.db"), "SHORTLIST_HOST": "0.0.0.0"}
-    refused = run("serve", str(model_file), "--count", "50", **settings)
-    assert refused.exit_code == 2
-    assert "keys --make decide" in " ".join(refused.output.split())
-    assert "sl_" in run("serve", "keys", "--make", "decide", **settings).output
+def test_a_container_that_others_reach_starts_and_needs_keys(address, model_file):
+    """The first start is healthy and refuses everybody; a key that is made then lets one in."""
+    settings = {"SHORTLIST_DATABASE": address, "SHORTLIST_HOST": "0.0.0.0"}
+    base = {**settings, "SHORTLIST_PORT": str(free_port())}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "shortlist", "serve", model_file, "--count", "50"],
+        env={**os.environ, **base}, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    with httpx.Client(base_url=f"http://127.0.0.1:{base['SHORTLIST_PORT']}") as client:
+        status = partial(status_of, client)
+        try:
+            until(lambda: status("/v2/health/ready"), 200)
+            assert status("/v1/queues") == 401
+            key = run("serve", "keys", "--make", "read", **settings).stdout.strip()
+            until(lambda: status("/v1/queues", authorization=f"Bearer {key}"), 200)
+            assert status("/v1/queues") == 401
+        finally:
+            process.terminate()
+            assert process.wait(30) == 0
+            assert "every request is refused until" in process.stderr.read()
+            process.stderr.close()
+
+
+def status_of(client, path, **headers):
+    """Return the status of a path; None as long as nobody listens."""
+    try:
+        return client.get(path, headers=headers).status_code
+    except httpx.TransportError:
+        return None
+
+
+def test_any_password_reaches_the_database():
+    """It is no part of an address, where some characters would mean something else."""
+    conninfo = pytest.importorskip("psycopg.conninfo")
+    settings = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]
+    password = "p@ss:w/rd%41#?"
+    given = {
+        name: re.sub(r"\$\{POSTGRES_PASSWORD.*?\}", lambda _: password, value)
+        for service in ("database", "shortlist")
+        for name, value in settings[service]["environment"].items()
+    }
+    assert given["POSTGRES_PASSWORD"] == given["PGPASSWORD"] == password
+    assert conninfo.conninfo_to_dict(given["SHORTLIST_DATABASE"]) == {
+        "user": "shortlist", "host": "database", "dbname": "shortlist"
+    }  # fmt: skip

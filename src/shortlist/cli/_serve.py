@@ -50,8 +50,8 @@ def serve(
     """Serve decisions over HTTP: never over capacity, nothing lost.
 
     The database keeps every decision, and every answer is in it before it is sent. On the loopback
-    address no keys are needed; elsewhere, make them first with: shortlist
-    serve keys. Afterwards, shortlist serve audit proves that every promise was kept.
+    address no keys are needed until the first one is made; elsewhere, every request needs one:
+    shortlist serve keys. Afterwards, shortlist serve audit proves that every promise was kept.
 
     Options
     -------
@@ -99,13 +99,15 @@ def serve(
         adopt=adopt,
     )  # fmt: skip
     with _opened(database) as store:
-        has_keys = any(key["revoked"] is None for key in list_keys(store))
-    if not has_keys and not _is_loopback(host):
-        raise typer.BadParameter(
-            f"--host {host} can be reached by others, and there are no keys. Make one first: "
+        known = list_keys(store)
+    needed = bool(known) or not _is_loopback(host)
+    if needed and all(key["revoked"] for key in known):
+        message = (
+            "There is no valid key: every request is refused until somebody makes one with "
             "shortlist serve keys --make decide"
         )
-    config = ServiceConfig(database, keys_required=has_keys, accept_clock=accept_clock)
+        typer.echo(message, err=True)
+    config = ServiceConfig(database, keys_required=needed, accept_clock=accept_clock)
     raise typer.Exit(
         run_service(config, host=host, port=port, workers=workers, models=models, on_ready=_say)
     )
@@ -166,7 +168,7 @@ def keys(
     """Make, list and revoke the keys of a decision service.
 
     A key is shown once. A running service knows a new key, and forgets a revoked one, within
-    seconds; its first key takes effect when it is started again.
+    seconds. From the first key on, every request needs one, even when all are revoked.
 
     Options
     -------

@@ -28,6 +28,10 @@ Result = TypeVar("Result")
 _FRESH = 5.0  # seconds after which keys and queues are read again
 _SOON, _LONGEST_LOAD = 0.2, 300.0  # seconds until a model is loaded that all workers shall load
 _LOOPBACK = {"127.0.0.1", "localhost", "[::1]", "::1"}
+# With one of these, a proxy has passed the request on: who asks may be anywhere.
+_FORWARDED = {b"forwarded", b"via", b"x-real-ip", *(
+    b"x-forwarded-" + name for name in (b"for", b"host", b"proto", b"port", b"server", b"by")
+)}  # fmt: skip
 
 
 class Service:
@@ -190,8 +194,12 @@ class Service:
     def admit(self, headers: dict[bytes, bytes], action: str, queue: str | None) -> ApiKey | None:
         """Check the key and the origin of a request; None if it needs no key."""
         if not self.ring.required:
-            if not _is_local(headers.get(b"host"), headers.get(b"sec-fetch-site")):
-                detail = "Without keys, only pages and programs of this machine may ask."
+            local = _is_local(headers.get(b"host"), headers.get(b"sec-fetch-site"))
+            if not local or not _FORWARDED.isdisjoint(headers):
+                detail = (
+                    "Without keys, only pages and programs of this machine may ask, and none "
+                    "through a proxy. Make a key: shortlist serve keys --make decide"
+                )
                 raise Problem(403, "foreign-site", detail)
             return None
         given = headers.get(b"authorization") or headers.get(b"x-api-key") or b""

@@ -1,8 +1,8 @@
 """API keys: who may do what, on which queues.
 
 A key is shown once, when it is made. The database keeps a hash of its secret part, which has 256
-random bits; a slow hash would add nothing. Keys are read again every few seconds, so that a revoked
-key stops working soon.
+random bits; a slow hash would add nothing. Keys are read again every few seconds, so that a new key
+starts and a revoked one stops working soon. Once there has been a key, every request needs one.
 """
 
 from __future__ import annotations
@@ -94,25 +94,32 @@ class KeyRing:
     store : Store
         Connected.
     required : bool
-        Whether a request needs a key; only a service on the loopback address does without.
+        Whether requests need a key although there has never been one.
     """
 
     def __init__(self, store: Store, *, required: bool) -> None:
-        self._store, self.required = store, required
-        self._keys: dict[str, ApiKey] = {}
+        self._store, self._required = store, required
+        self._keys: dict[str, ApiKey] | None = None
+
+    @property
+    def required(self) -> bool:
+        """Whether requests need a key; a problem as long as nobody knows which keys there are."""
+        if self._keys is None:
+            raise Problem(503, "unavailable", "The service is not ready.")
+        return self._required
 
     def refresh(self) -> None:
-        """Read the keys."""
-        rows = self._store.query("SELECT id, role, queues, hash FROM api_key WHERE revoked IS NULL")
+        """Read the keys; one that was revoked still shows that requests need a key."""
+        rows = self._store.query("SELECT id, role, queues, hash, revoked FROM api_key")
+        self._required = self._required or bool(rows)
         self._keys = {
             id: ApiKey(id, role, None if queues is None else tuple(json.loads(queues)), hash)
-            for id, role, queues, hash in rows
+            for id, role, queues, hash, revoked in rows
+            if revoked is None
         }
 
-    def check(self, given: str | None, action: str, queue: str | None) -> ApiKey | None:
-        """Return the key of a request, or raise a problem; None where no key is needed."""
-        if not self.required:
-            return None
+    def check(self, given: str | None, action: str, queue: str | None) -> ApiKey:
+        """Return the key of a request, or raise a problem."""
         key = self._find(given)
         if key is None:
             raise Problem(401, "no-key", "Send a valid key: Authorization: Bearer sl_...")
@@ -124,7 +131,7 @@ class KeyRing:
     def _find(self, given: str | None) -> ApiKey | None:
         _, _, rest = (given or "").strip().partition("sl_")
         id, _, secret = rest.partition("_")
-        key = self._keys.get(id)
+        key = (self._keys or {}).get(id)
         if key is None or not hmac.compare_digest(key.hash, _hash(secret)):
             return None
         return key

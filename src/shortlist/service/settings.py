@@ -218,7 +218,7 @@ class ServiceConfig:
     database : str
         A file for SQLite, or the address of a PostgreSQL database.
     keys_required : bool
-        Whether every request needs a key.
+        Whether every request needs a key, also before there is one.
     patience : float
         Seconds before a case that cannot be decided is answered with 503.
     accept_clock : bool
