@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from _measure import paired_ratio, table
 from shortlist import Capacity, CapacityClassifier
-from shortlist._core.folds import hold_out
+from shortlist._core.folds import random_parts
 from shortlist.datasets import make_fraud
 
 MODELS = {
@@ -38,7 +38,7 @@ def main(sizes: tuple[int, ...] = (10_000, 40_000, 160_000, 640_000)) -> str:
                 continue
             X, y = make_fraud(n)
             # The same halves as inside: a solver then takes the same number of steps.
-            train, unseen = hold_out(y, 0.5, np.random.default_rng(0))
+            ((train, unseen),) = random_parts(y, 0.5, np.random.default_rng(0))
             wrapper = CapacityClassifier(
                 model, capacity=Capacity.multiple(2), random_state=0, cv=0.5
             )

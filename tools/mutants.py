@@ -33,6 +33,7 @@ GROUPED_FIT = (
 )
 FOLDS = ("tests/thresholds/test_folds.py",)
 WITHOUT_OWN = ("tests/thresholds/test_without_own.py",)
+RANDOM_PARTS = ("tests/classifier/test_random_parts.py",)
 EVERY_ROW = ("tests/classifier/test_every_row_works.py", "-k", "single or recent")
 LISTS = ("tests/classifier/test_list_estimator.py", "-k", "one_model")
 ATOMIC = ("tests/atomic/test_atomic.py",)
@@ -134,7 +135,9 @@ MUTANTS = [
     Mutant("odds of one for every multiple", "thresholds/guarantees.py", "float(b / (1 + b))", "0.5"),
     # Groups
     Mutant("splitters may divide groups", "_core/folds.py", "if np.intersect1d(groups[train], groups[unseen]).size:", "if False:", GROUPED_FIT),
-    Mutant("rows are held out, not groups", "_core/folds.py", "    if groups is not None:\n        return _hold_out_groups", "    if False:\n        return _hold_out_groups", GROUPED_FIT),
+    Mutant("rows are left out, not groups", "_core/folds.py", "folds = drawn if groups is None else drawn[groups]", "folds = rng.permutation(np.arange(strata.size) % 5)", RANDOM_PARTS),
+    Mutant("folds are dealt in order", "_core/folds.py", "drawn = rng.permutation(dealt)", "drawn = dealt", RANDOM_PARTS),
+    Mutant("nothing to learn from is no reason to draw again", "_core/folds.py", "if all(_can_learn(codes, drawn[units] != fold) for fold in left_out):", "if True:", RANDOM_PARTS),
     # Folds
     Mutant("worst cases without the tail", "thresholds/guarantees.py", "stats.beta.sf(worst, a + 1, b) / error * a", "stats.beta.sf(worst, a, b) / error * a", FOLDS),
     Mutant("ties near the cut not lifted", "_core/ranking.py", "flag_above(lift(scores[close]), cut, ", "flag_above(scores[close], cut, ", FOLDS),

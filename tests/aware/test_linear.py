@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from sklearn.linear_model import LogisticRegression
 
 from shortlist import Capacity, CapacityClassifier, select
-from shortlist._core.folds import hold_out
+from shortlist._core.folds import random_parts
 from shortlist.aware import CapacityAwareLinearClassifier
 
 CAPACITY = Capacity.fraction(0.04)
@@ -109,7 +109,7 @@ def test_hashed_ties_fill_the_capacity_exactly_in_calibration(rng, with_ids):
         guarantee="plug-in",
         random_state=0,
     ).fit(X, y, ids=ids)
-    unseen = hold_out(np.asarray(y), 0.5, np.random.default_rng(0))[1]
+    unseen = random_parts(np.asarray(y), 0.5, np.random.default_rng(0))[0][1]
     flagged = model.flag(X, ids=ids)[unseen]
     assert np.count_nonzero(flagged) == model.calibration_.k == 100
 

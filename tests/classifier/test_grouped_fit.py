@@ -9,7 +9,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold, KFold, cross_validate
 
 from shortlist import Capacity, CapacityClassifier, MulticlassCapacityClassifier
-from shortlist._core.folds import hold_out
 from shortlist.datasets import make_fraud
 
 TENTH = Capacity.fraction(0.1)
@@ -111,16 +110,3 @@ def test_groups_are_routed_through_cross_validation(customers):
         )
     for fitted in results["estimator"]:
         assert fitted.rule_.samples[0].groups is not None
-
-
-def test_holding_out_stratifies_groups():
-    """Groups with a rare item are divided in the same proportion, and others as well."""
-    groups = np.repeat(np.arange(100), 3)
-    is_rare = np.zeros(300, dtype=bool)
-    is_rare[:60:3] = True
-    learned_on, held_out = hold_out(is_rare, 0.25, np.random.default_rng(0), groups)
-    assert is_rare[held_out].sum() == 5
-    assert held_out.size == 75
-    assert not np.isin(groups[learned_on], groups[held_out]).any()
-    with pytest.raises(ValueError, match="cannot be divided so that each class"):
-        hold_out(is_rare, 0.5, np.random.default_rng(0), np.zeros(300, dtype=int))

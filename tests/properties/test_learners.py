@@ -7,7 +7,7 @@ from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose
 
 from shortlist import Capacity, CapacityClassifier
-from shortlist._core.folds import hold_out
+from shortlist._core.folds import random_parts
 from shortlist.learners import KernelDensityClassifier, KernelKNeighborsClassifier
 from shortlist.learners._kernel_knn import KERNELS
 
@@ -34,7 +34,7 @@ def test_calibration_items_stay_within_capacity(X, y, share, ties, tie_break):
         ties=ties,
         random_state=0,
     ).fit(X, y, ids=np.arange(40) if ties == "hash" else None)
-    _, held_out = hold_out(y, 0.5, np.random.default_rng(0))
+    ((_, held_out),) = random_parts(y, 0.5, np.random.default_rng(0))
     flagged = model.flag(X[held_out], ids=held_out if ties == "hash" else None)
     assert flagged.sum() <= Capacity.fraction(share).max_flags(held_out.size)
 

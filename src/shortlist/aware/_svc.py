@@ -11,7 +11,7 @@ from sklearn.svm import SVC
 from sklearn.utils import gen_batches
 
 from .._core.arrays import Doubles, Mask, Rows
-from .._core.folds import hold_out, stratified_folds
+from .._core.folds import stratified_folds
 from .._core.validation import check_count, check_number, check_option
 from ..capacity import Capacity
 from ._base import WIDER, CapacityAwareBase, detected_within, wider_limits
@@ -205,7 +205,7 @@ class CapacityAwareSVC(CapacityAwareBase):
                 "items."
             )
         if self.selection == "paper":
-            halves = hold_out(is_rare.astype(np.intp), 0.5, rng)
+            halves = _halves(is_rare, rng)
             return [Swap([halves], np.empty(0, dtype=np.intp))]
         # With two items of a class, none can be left out.
         leave_out = bool(self.fall_back) and fewest > 2
@@ -340,6 +340,11 @@ def draw_swaps(
     swaps = []
     for number in range(n_swaps):
         rest = np.flatnonzero(folds != number)
-        first, second = (rest[half] for half in hold_out(is_rare[rest].astype(np.intp), 0.5, rng))
+        first, second = (rest[half] for half in _halves(is_rare[rest], rng))
         swaps.append(Swap([(first, second), (second, first)], np.flatnonzero(folds == number)))
     return swaps
+
+
+def _halves(is_rare: Mask, rng: np.random.Generator) -> tuple[Rows, Rows]:
+    half = stratified_folds(is_rare, 2, rng)
+    return np.flatnonzero(half == 0), np.flatnonzero(half == 1)

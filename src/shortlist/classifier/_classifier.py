@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from functools import partial
-from numbers import Integral
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -24,7 +24,7 @@ from .._core.arrays import Floats, Mask, Rows, TieKeys
 from .._core.ids import check_ids, number_groups
 from .._core.labels import count_labels, find_rare
 from .._core.probing import check_probe
-from .._core.validation import UNCHANGED, check_confidence, check_count, check_option, check_seed
+from .._core.validation import UNCHANGED, check_confidence, check_option, check_seed
 from .._core.work import check_efforts, check_values
 from ..capacity import Capacity, check_capacity, check_efforts_suit
 from ..exceptions import CapacityError
@@ -94,9 +94,9 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
           not seen, and a hash of a row (or its id) picks the model that decides about it. Every
           row works: with ten folds, each model learns from 90 % of them, and `select`,
           `score_samples` and `predict_proba` use the mean of all models, or `list_estimator`. The
-          guarantees "expected" and "confident" hold exactly. With few rare items there are fewer
-          folds.
-        - a float is the share of the data held out for one threshold, stratified; one model is
+          guarantees "expected" and "confident" hold exactly with random folds, as an int draws
+          them; not with stratified ones. With few rare items there are fewer folds.
+        - a float is the share of the data held out for one threshold; one model is
           fitted on the rest, as in the paper. Every guarantee holds.
         - ``"auto"`` means 10 folds for the guarantees "expected" and "plug-in", and 0.5 for the
           others: with a confidence, one threshold from half of the rows uses more of the capacity.
@@ -363,8 +363,6 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
         check_confidence(self.confidence)
         check_option("response_method", self.response_method, ("auto", *scoring.RESPONSE_METHODS))
         folds.check_cv_option(self.cv, words=("auto", "oob", "prefit"))
-        if isinstance(self.cv, Integral):
-            check_count("cv as a number of folds", self.cv, at_least=2)
         if self._is_prefit or self._is_out_of_bag or folds.holds_out(self._cv):
             self._check_no_list_estimator()
         return segments
@@ -547,12 +545,9 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
     ) -> list[tuple[Any, Any]]:
         """Return the rows that each model learns from, and those that it scores unseen."""
         rng = np.random.default_rng(None if self.random_state is None else seed)
-        if folds.holds_out(self._cv):
+        if isinstance(self._cv, Real):
             folds.check_enough_rare(is_rare, self.rare_label_)
-            return [folds.hold_out(is_rare, self._cv, rng, groups)]
-        if isinstance(self._cv, Integral):
-            folds.check_enough_rare(is_rare, self.rare_label_)
-            splits = folds.random_folds(y, is_rare, int(self._cv), rng, groups)
+            splits = folds.random_parts(is_rare, self._cv, rng, groups)
         else:
             splits = folds.splits_of(self._cv, X, y, split_params, groups=groups)
         if len(splits) == 1:

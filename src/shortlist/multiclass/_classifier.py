@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from functools import partial
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -22,9 +23,9 @@ from .._core.folds import (
     check_trained,
     fit_on_folds,
     forget,
-    hold_out,
     holds_out,
     is_prefit,
+    random_parts,
     remember_features,
     restored_on_error,
     route,
@@ -506,16 +507,16 @@ class MulticlassCapacityClassifier(
         if is_prefit(self.estimator, self.cv):
             return take_trained(self.estimator, X, params, score)
         routed = route(self, y, params)
-        if holds_out(self.cv):
-            folds = [self._hold_out(y)]
+        if isinstance(self.cv, Real):
+            folds = self._random_parts(y)
         else:
             folds = splits_of(self.cv, X, y, routed.splitter.split)
         options: dict[str, Any] = {"fit_params": routed.estimator.fit, "score": score}
         refit = not holds_out(self.cv)
         return fit_on_folds(self.estimator, X, y, folds, refit=refit, n_jobs=None, **options)
 
-    def _hold_out(self, y: NDArray[Any]) -> tuple[Rows, Rows]:
-        """Divide each class in the same proportion."""
+    def _random_parts(self, y: NDArray[Any]) -> list[tuple[Rows, Rows]]:
+        """Return the rows to learn from and those left out; every class can be learned from."""
         codes = np.searchsorted(self.classes_, y)
         counts = np.bincount(codes)
         if counts.min() < 2:
@@ -525,7 +526,7 @@ class MulticlassCapacityClassifier(
                 "cv='prefit', or add items."
             )
         seed = None if self.random_state is None else self._seed
-        return hold_out(codes, self.cv, np.random.default_rng(seed))
+        return random_parts(codes, self.cv, np.random.default_rng(seed))
 
     def _calibrated(self, sample: JointSample, joint: JointCapacities) -> JointRule:
         return JointRule.calibrate(

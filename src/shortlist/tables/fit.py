@@ -11,14 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import (
-    GroupShuffleSplit,
-    StratifiedGroupKFold,
-    StratifiedKFold,
-    train_test_split,
-)
+from sklearn.model_selection import GroupShuffleSplit, train_test_split
 
 from .._core.arrays import Mask, Rows
+from .._core.folds import holds_out
 from .._core.labels import rare_share
 from .._core.validation import check_count, check_number, check_option, check_positive, name_rows
 from ..capacity import Capacity, exact
@@ -207,27 +203,27 @@ def fit_table(
     groups = None if aside.groups is None else aside.groups[learn]
     if is_ready:
         data.check_enough(rows, _FEWEST_TO_CALIBRATE)
-        model = data.model(adapted(own, schema), own_name(own), None, None, cv="prefit")
+        model = data.model(adapted(own, schema), own_name(own), None, cv="prefit")
         return data.result(model, measure_test_rows(model, data.test), "held-out", notes)
     data.check_enough(data.learned, _FEWEST)
-    pairs = data.folds(check_count("folds", folds), groups)
+    cv = data.cv(check_count("folds", folds), groups)
+    n_models = 1 if holds_out(cv) else int(cv)
     if own is None:
-        minutes = None if minutes is None else check_positive("minutes", minutes) / len(pairs)
+        minutes = None if minutes is None else check_positive("minutes", minutes) / n_models
         options = {"size": size, "minutes": minutes, "n_jobs": n_jobs, "memory": memory}
         options |= {"capacity": data.as_flags(), "random_state": random_state}
         estimator = make_estimator(learner, schema, **options)
     else:
         learner, estimator = own_name(own), own_pipeline(own, schema)
     on_progress("fitting", 0, 1)
-    with watching_members(_by_fold(on_progress, len(pairs))):
+    with watching_members(_by_fold(on_progress, n_models)):
         prevalence = _prevalence(labels_of(rows), capacity, guarantee)
-        options = {"cv": pairs, "prevalence": prevalence}
-        model = data.model(estimator, learner, groups, pairs, **options)
+        model = data.model(estimator, learner, groups, cv=cv, prevalence=prevalence)
     if test.size:
         where = "held-out" if time is None else "latest"
         return data.result(model, measure_test_rows(model, data.test), where, notes)
-    where = "out-of-fold" if len(pairs) > 1 else "calibration"
-    unseen = measure_out_of_fold(model, data.learned, [scored for _, scored in pairs], groups)
+    where = "calibration" if holds_out(cv) else "out-of-fold"
+    unseen = measure_out_of_fold(model, data.learned, groups)
     return data.result(model, unseen, where, notes)
 
 
@@ -261,10 +257,9 @@ class _Data:
         estimator: Any,
         learner: str,
         groups: NDArray[Any] | None,
-        pairs: list[tuple[Rows, Rows]] | None,
         **options: Any,
     ) -> TableModel:
-        """Fit a classifier with the promise to the rows to learn from, in pairs of rows."""
+        """Fit a classifier with the promise to the rows to learn from."""
         work, learned = self.schema.work, self.learned
         if work is not None:
             most = work.max_effort if self.capacity.kind == "effort" else None
@@ -281,15 +276,15 @@ class _Data:
         )
         usual = reference_values(learned.X, self.schema)
         known = RowFingerprints.of(learned, key=self.promise["random_state"])
-        return TableModel(classifier, self.schema, usual, learner, self._card(pairs), known)
+        return TableModel(classifier, self.schema, usual, learner, self._card(classifier), known)
 
-    def _card(self, pairs: list[tuple[Rows, Rows]] | None) -> ModelCard:
+    def _card(self, classifier: CapacityClassifier) -> ModelCard:
         """Describe where a model comes from, before it is measured."""
         calibrated, bins_from, n_train = self.learned, self.test.X, 0
-        if pairs is not None:
-            calibrated = self.learned.take(np.concatenate([scored for _, scored in pairs]))
-            bins_from = self.learned.X
-            n_train = len(self.learned.X) if len(pairs) > 1 else pairs[0][0].size
+        if classifier.cv != "prefit":
+            unseen = classifier.folds_ >= 0
+            calibrated, bins_from = self.learned.take(np.flatnonzero(unseen)), self.learned.X
+            n_train = int(np.count_nonzero(~unseen)) or unseen.size
         return ModelCard(
             fitted_at=datetime.now(UTC).isoformat(timespec="seconds"),
             versions=versions_in_use(),
@@ -299,19 +294,25 @@ class _Data:
             profiles=column_profiles(calibrated.X, self.schema, bins_from=bins_from),
         )
 
-    def folds(self, wanted: int, groups: NDArray[Any] | None) -> list[tuple[Rows, Rows]]:
-        """Return pairs of rows, to learn from and to be scored.
+    def cv(self, wanted: int, groups: NDArray[Any] | None) -> int | float:
+        """Return the number of folds, or the share of the rows that sets one threshold.
 
         With a budget of work there are so few that each fold has one for some of the largest cases:
         each keeps its budget by itself, and its promise costs the effort of one largest case.
         """
         work, is_rare = self.schema.work, labels_of(self.learned)
+        if groups is not None and np.unique(groups[is_rare]).size < _FEWEST_FOLDS:
+            raise TableError(
+                "group=... puts all rare rows into one group, and a model would have none to learn "
+                "from. Name another column."
+            )
+        if wanted == 1 or self.promise["guarantee"] not in FOLD_GUARANTEES:
+            return _SHARE_FOR_THRESHOLD
         if self.capacity.kind == "effort" and work is not None and work.max_effort:
             budget = float(self.capacity.effort_per_item() * is_rare.size)
             most = int(budget / (_LARGE_CASES_PER_FOLD * work.max_effort))
             wanted = min(wanted, max(most, _FEWEST_FOLDS))
-        guarantee, seed = self.promise["guarantee"], self.promise["random_state"]
-        return make_folds(is_rare, groups, guarantee, folds=wanted, random_state=seed)
+        return wanted
 
     def as_flags(self) -> Capacity:
         """Return about how many flags a budget of work allows, for learners that know of it."""
@@ -519,32 +520,3 @@ def _latest(times: NDArray[np.float64], share: float) -> tuple[Rows, Rows]:
             "have the earliest time. Name a column with more times, or test without it."
         )
     return np.flatnonzero(times < start), np.flatnonzero(times >= start)
-
-
-def make_folds(
-    is_rare: Mask,
-    groups: NDArray[Any] | None,
-    guarantee: str,
-    *,
-    folds: int = N_FOLDS,
-    random_state: int,
-) -> list[tuple[Rows, Rows]]:
-    """Return pairs of rows: to learn from, and to be scored by what was learned.
-
-    Ten folds score every row by a model of nine tenths. One fold is a quarter of the rows, which
-    sets the threshold of one model; so it is for guarantees that do not hold with several.
-    """
-    single = folds == 1 or guarantee not in FOLD_GUARANTEES
-    n_folds = round(1 / _SHARE_FOR_THRESHOLD) if single else folds
-    n_folds = min(n_folds, int(is_rare.sum()), int((~is_rare).sum()))
-    kind = StratifiedKFold
-    if groups is not None:
-        kind, n_folds = StratifiedGroupKFold, min(n_folds, np.unique(groups).size)
-    divided = kind(n_folds, shuffle=True, random_state=random_state)
-    pairs = list(divided.split(is_rare, is_rare, groups))
-    if groups is not None and not all(is_rare[learn].any() for learn, _ in pairs):
-        raise TableError(
-            "group=... puts all rare rows into one group, and a model would have none to learn "
-            "from. Name another column."
-        )
-    return pairs[:1] if single else pairs

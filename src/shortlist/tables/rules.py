@@ -154,13 +154,15 @@ def measure_test_rows(model: TableModel, test: TableRows) -> Unseen:
 
 
 def measure_out_of_fold(
-    model: TableModel, learned: TableRows, folds: list[Rows], groups: NDArray[Any] | None
+    model: TableModel, learned: TableRows, groups: NDArray[Any] | None
 ) -> Unseen:
     """Measure the models of all folds, each on the rows of the fold that it has not seen.
 
     The threshold that judges a row has not seen it, either: it is that of the other rows.
     """
-    classifier, places = model.classifier, np.concatenate(folds)
+    classifier = model.classifier
+    folds = [np.flatnonzero(classifier.folds_ == k) for k in range(len(classifier.estimators_))]
+    places = np.concatenate(folds)
     unseen, rule = learned.take(places), classifier.rule_
     keys = tie_keys_of(learned.X, learned.ids, seed=rule.terms.seed)
     by_fold = [keys_within(keys, fold) for fold in folds]
