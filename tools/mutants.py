@@ -175,6 +175,9 @@ MUTANTS = [
     # Work
     Mutant("work of a flag not counted", "online/_pacing.py", "        ints[book.USED] += work", "        ints[book.USED] += 1", WORK),
     Mutant("a flag of any work fits", "online/_pacing.py", "if work > ints[book.TOTAL] - ints[book.KEPT] - ints[book.USED]:", "if 0 >= ints[book.TOTAL] - ints[book.KEPT] - ints[book.USED]:", WORK),
+    Mutant("efforts rounded down", "_core/work.py", "math.ceil(Decimal(str(e))", "math.floor(Decimal(str(e))", EFFORT_LAWS),
+    Mutant("very many efforts rounded down", "_core/work.py", "* (1 + 2**-50)", "* (1 - 2**-50)", EFFORT_LAWS),
+    Mutant("products that are rounded count as whole", "_core/work.py", "& (scaled < _LARGEST_WHOLE)", "& (scaled < np.inf)", EFFORT_LAWS),
     Mutant("work may exceed its bound", "_core/work.py", "    if above.size:\n        raise", "    if False:\n        raise", EFFORTS),
     Mutant("a list takes one item too many", "thresholds/_knapsack.py", 'n = int(np.searchsorted(used, room, side="right"))', 'n = int(np.searchsorted(used, room, side="right")) + 1', EFFORT_LAWS),
     Mutant("precision tested at many places", "thresholds/_worth.py", "share = promise.error / max(places.size, 1)", "share = promise.error", ("tests/thresholds/test_precision.py",)),

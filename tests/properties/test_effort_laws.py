@@ -3,6 +3,7 @@
 import warnings
 from fractions import Fraction
 from itertools import product
+from unittest import mock
 
 import numpy as np
 from hypothesis import given, settings
@@ -10,6 +11,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from shortlist import Capacity, Worth, calibrate_threshold, select
+from shortlist._core import work
+from shortlist._core.work import count_in_units
 
 PROBABILITIES = st.sampled_from([0, 0.01, 0.1, 0.2, 0.3, 0.5, 0.7, 1]) | st.floats(0, 1)
 VALUES = st.integers(0, 50) | st.floats(0, 1e6)
@@ -38,6 +41,53 @@ def test_the_budget_is_never_exceeded(items, budget, worth):
 def _noise(efforts):
     """Short decimals are read as written, and their binary neighbours may be a little larger."""
     return sum(abs(Fraction(float(e)) - Fraction(str(float(e)))) for e in efforts)
+
+
+def test_an_effort_of_many_digits_leaves_the_others_as_they_are():
+    """Beside 1/3, three efforts of 0.1 still fit into 0.3."""
+    options = {"efforts": [0.1, 0.1, 0.1, 1 / 3], "return_details": True}
+    found = select([0.9, 0.9, 0.9, 0.9], Capacity.effort(0.3), **options)
+    assert found.flagged.tolist() == [True, True, True, False]
+    assert (found.used, found.gap) == (0.3, 0)
+
+
+@settings(max_examples=60)
+@given(
+    columns(PROBABILITIES, VALUES, st.sampled_from([0.1, 0.2, 1 / 3, 2 / 3, 1 / 7]), max_size=9),
+    st.data(),
+)
+def test_efforts_of_many_digits_are_summed_as_they_are_written(items, data):
+    """Also within a budget that some of them fill to the last digit: no list gains more."""
+    p, values, efforts = items
+    exact = np.array([Fraction(str(e)) for e in efforts.tolist()], dtype=object)
+    some = data.draw(st.lists(st.sampled_from(range(p.size)), unique=True))
+    limit = Capacity.effort(sum(exact[some], start=Fraction(0)))
+    found = select(p, limit, values=values, efforts=efforts, return_details=True)
+    assert exact[found.flagged].sum() <= limit.value
+    lists = np.array(list(product([False, True], repeat=p.size)))
+    best = max((p * values)[each].sum() for each in lists if exact[each].sum() <= limit.value)
+    assert np.isclose(found.gain, best, rtol=1e-9, atol=1e-12)
+
+
+@given(columns(EFFORTS | st.floats(1e-9, 1e15)))
+def test_units_never_understate_an_effort(items):
+    """Exactly, as it is written, and by less than one unit more; sums have room."""
+    (efforts,) = items
+    units = count_in_units(efforts)
+    for count, effort in zip(units.efforts.tolist(), efforts.tolist(), strict=True):
+        assert 0 <= count * units.unit - Fraction(str(effort)) < units.unit
+    assert sum(units.efforts.tolist()) < 2**63
+
+
+@given(columns(EFFORTS), st.sampled_from([1e-30, 1e-3, 1.0, 1e30]))
+def test_units_of_very_many_efforts_never_understate_one(items, size):
+    """They are rounded up, by about the last digit of a number."""
+    efforts = items[0] * size
+    with mock.patch.object(work, "_MANY", 0):
+        units = count_in_units(efforts)
+    for count, effort in zip(units.efforts.tolist(), efforts.tolist(), strict=True):
+        exact = Fraction(str(effort))
+        assert 0 <= count * units.unit - exact <= 2 * units.unit + exact / 2**49
 
 
 @given(columns(PROBABILITIES, VALUES, SHORT_EFFORTS), BUDGETS)

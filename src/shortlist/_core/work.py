@@ -8,6 +8,8 @@ then left to the scores themselves: answers are the same to the last bit.
 
 from __future__ import annotations
 
+import math
+from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -20,6 +22,8 @@ from .validation import check_positive, check_scores, name_rows
 
 _MOST_DIGITS = 9  # after the decimal point
 _LARGEST_SUM = 2.0**62
+_LARGEST_WHOLE = 2.0**53  # from here on, a product is rounded before it is looked at
+_MANY, _ENOUGH = 10_000, Context(prec=50)
 _SOME = 512
 _GAPS = "Fill these gaps (with the median, say), or leave these items out."
 
@@ -154,11 +158,12 @@ class Units(NamedTuple):
 
 
 def count_in_units(efforts: Doubles) -> Units:
-    """Count efforts in units: exactly if they have few digits, and otherwise rounded up.
+    """Count efforts in a decimal unit: as they are written, or rounded up in their last digits.
 
-    Decimals are read as they are written: three efforts of 0.1 fit into a budget of 0.3. An effort
-    of many digits, such as 1/3, is rounded up by at most 2^-61 of the sum of all efforts. In both
-    cases a sum of units that is within a budget means that the sum of the efforts is.
+    Three efforts of 0.1 fit into a budget of 0.3, whatever the other efforts are. The sum of all
+    efforts has 18 digits; an effort with digits beyond is rounded up. Where very many efforts
+    differ, and some have many digits, each is rounded up a little, which is much faster. A sum of
+    units that is within a budget always means that the sum of the efforts is.
     """
     total = float(efforts.sum())
     for digits in range(_MOST_DIGITS + 1):
@@ -167,13 +172,17 @@ def count_in_units(efforts: Doubles) -> Units:
             break
         if _are_whole(efforts[:_SOME], scale) and _are_whole(efforts, scale):
             return Units(np.rint(efforts * scale).astype(np.int64), Fraction(1, 10**digits))
-    _, exponent = np.frexp(total)
-    n_bits = int(exponent) - 61
-    return Units(np.ceil(np.ldexp(efforts, -n_bits)).astype(np.int64), Fraction(2) ** n_bits)
+    digits = 18 - Decimal(total).adjusted() - 1
+    unit, (each, places) = Fraction(10) ** -digits, np.unique(efforts, return_inverse=True)
+    if each.size > _MANY:  # more than what the product and the decimal lose
+        return Units(np.ceil(efforts * 10.0**digits * (1 + 2**-50)).astype(np.int64), unit)
+    counts = [math.ceil(Decimal(str(e)).scaleb(digits, _ENOUGH)) for e in each.tolist()]
+    return Units(np.array(counts, dtype=np.int64)[places], unit)
 
 
 def _are_whole(numbers: Doubles, scale: float) -> bool:
-    """Whether each number is the closest one to a whole number of 1 / scale."""
+    """Whether each number is the closest one to a whole number of 1 / scale, and so written."""
     if scale == 1:
         return bool(np.all(numbers == np.floor(numbers)))
-    return bool(np.all(np.rint(numbers * scale) / scale == numbers))
+    scaled = numbers * scale
+    return bool(np.all((np.rint(scaled) / scale == numbers) & (scaled < _LARGEST_WHOLE)))
