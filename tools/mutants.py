@@ -42,6 +42,7 @@ SWAP = ("tests/service/test_swap.py",)
 WORK = ("tests/online/test_budget_work.py",)
 EFFORTS = ("tests/thresholds/test_efforts.py",)
 EFFORT_LAWS = ("tests/properties/test_effort_laws.py",)
+JOINT = ("tests/engines/test_local.py", "-k", "an_assignment_is")
 PROBES = ("tests/online/test_online_probes.py",)
 MISSED = ("tests/feedback/test_missed.py",)
 _PATIENCE = 600  # seconds
@@ -193,6 +194,9 @@ MUTANTS = [
     # Model files
     Mutant("foreign types not refused", "models/files.py", "        if foreign and not trust:", "        if False:"),
     Mutant("every type is trusted", "models/files.py", "skops, trusted = load_skops(), trusted_types()", "skops = load_skops(); trusted = skops.get_untrusted_types(data=payload)"),
+    # Joint capacities beyond memory
+    Mutant("no row beyond the room", "distributed/functions.py", "min(k, most) + 1", "min(k, most)", JOINT),
+    Mutant("candidates of every column", "distributed/_lists.py", "np.any([each.before", "np.all([each.before", JOINT),
 ]  # fmt: skip
 
 

@@ -7,11 +7,13 @@ import pyarrow.dataset
 import pyarrow.feather
 import pyarrow.parquet
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from shortlist import Capacity, calibrate_threshold
 from shortlist import select as select_array
 from shortlist.assignment import solve_assignment
-from shortlist.distributed import calibrate, select
+from shortlist.distributed import assign, calibrate, select
 from shortlist.distributed._local import LocalEngine
 from shortlist.exceptions import CapacityError, TableError
 
@@ -197,27 +199,65 @@ def test_a_table_without_rows_has_an_empty_list():
         assert (listed.num_rows, "rank" in listed.column_names) == (0, True)
 
 
-def test_the_highest_rows_of_each_column_suffice_for_an_assignment():
-    """The plan among these candidates is worth as much as that among all rows."""
-    rng, columns = np.random.default_rng(3), ["call", "visit"]
-    table = TABLE
-    for name in columns:
-        table = table.append_column(name, [np.round(rng.normal(size=N), 1)])
-    rooms = {"north": 20, "south": 15, "west": 0}
+NO_LIMIT_OR = st.none() | st.integers(0, 6)
 
-    def solve(rows):
-        values = np.column_stack([np.zeros(rows.num_rows), *(rows[name] for name in columns)])
-        ids, teams = (np.array(rows[name].to_pylist()) for name in ("case", "team"))
-        options = {"total": 30, "segments": teams, "segment_capacities": rooms, "ids": ids}
-        return solve_assignment(values, [30, 10], **options)
 
-    limits = {team: Capacity.count(room) for team, room in rooms.items()}
-    parts = [
-        select(table, limits, score=name, id="case", segment="team").drop_columns(["rank"])
-        for name in columns
+@settings(max_examples=60, deadline=None)
+@given(
+    worths=st.lists(
+        st.tuples(*[st.sampled_from([-np.inf, -1, 0, 1, 2, 3])] * 2), min_size=1, max_size=25
+    ),
+    capacities=st.tuples(NO_LIMIT_OR, NO_LIMIT_OR),
+    rooms=st.none() | st.tuples(NO_LIMIT_OR, NO_LIMIT_OR),
+    total=st.integers(0, 8),
+)
+def test_an_assignment_is_that_of_all_rows(worths, capacities, rooms, total):
+    """Whatever is tied or forbidden: the same rows, columns, value, bound and prices."""
+    values, n = np.array(worths, dtype=float), len(worths)
+    ids, teams = np.arange(n), np.arange(n) % min(2, n)
+    table = pa.table({"case": ids, "team": teams, "call": values[:, 0], "visit": values[:, 1]})
+    options, segments = {"total": total, "random_state": 1}, {}
+    if rooms is not None:
+        options["segment_capacities"] = {team: rooms[team] for team in range(min(2, n))}
+        segments = {"segments": teams}
+    want = solve_assignment(
+        np.column_stack([np.zeros(n), values]), capacities, ids=ids, **options, **segments
+    )
+    if segments:
+        options["segment"] = "team"
+    got = assign(table, dict(zip(["call", "visit"], capacities, strict=True)), id="case", **options)
+    columns = np.zeros(n, dtype=int)
+    columns[got.rows["case"].to_numpy()] = [
+        ["call", "visit"].index(name) + 1 for name in got.rows["column"].to_pylist()
     ]
-    rows = pa.concat_tables(parts)
-    places = np.unique(rows["case"].to_pylist(), return_index=True)[1]
-    candidates = rows.take(pa.array(places))
-    assert candidates.num_rows <= 70
-    assert solve(candidates).value == pytest.approx(solve(table).value, abs=1e-9)
+    assert columns.tolist() == want.columns.tolist()
+    assert (got.solved.value, got.solved.bound) == (want.value, want.bound)
+    assert got.solved.prices.tolist() == want.prices.tolist()
+    assert got.solved.total_price == want.total_price
+    priced = {team: price for team, price in want.segment_prices.items() if price}
+    assert {team: price for team, price in got.solved.segment_prices.items() if price} == priced
+
+
+@pytest.mark.parametrize(
+    ("capacities", "options", "words"),
+    [
+        ({}, {"total": 3}, "Nothing limits"),
+        ({"risk": None}, {}, "Nothing limits"),
+        ({"risk": 3}, {"segment": "team"}, "belong together"),
+        ({"risk": 3}, {"segment_capacities": {"north": 1}}, "belong together"),
+        ({"risk": -3}, {}, "must not be negative"),
+        ({"risk": Capacity.fraction(0.1)}, {}, "number of rows"),
+    ],
+)
+def test_joint_limits_are_checked_before_any_pass(capacities, options, words):
+    """What is missing or cannot be a limit is said at once."""
+    with pytest.raises(CapacityError, match=words):
+        assign("missing.parquet", capacities, id="case", **options)
+
+
+def test_an_assignment_without_rows_is_empty():
+    """No rows, and no row that is worth anything."""
+    for table in (TABLE.slice(0, 0), TABLE.set_column(1, "risk", [np.full(N, -1.0)])):
+        found = assign(table, {"risk": 5}, id="case")
+        assert (found.rows.num_rows, found.solved.value) == (0, 0)
+        assert found.rows.schema.field("column").type == pa.string()

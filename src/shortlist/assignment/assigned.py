@@ -175,7 +175,7 @@ def solve_assignment(
     n, m = gains.shape
     names, segment_of, by_segment = _check_segments(segments, segment_capacities, n)
     by_class = _check_capacities(capacities, n, m)
-    limits = PerLimit(by_class, by_segment, _check_limit("total", total, n))
+    limits = PerLimit(by_class, by_segment, check_limit("total", total, n))
     keys = keys_by_id(check_ids(ids, n), seed=check_seed(random_state))
     scale = FixedPoint.for_gains(gains)
     columns, found = solve_integers(scale.to_integers(gains), limits, segment_of, keys)
@@ -232,7 +232,7 @@ def _check_capacities(capacities: Sequence[Any], n: int, m: int) -> Ints:
             f"capacities must be a sequence of {m} whole numbers, one for each of the {m} columns "
             f"of values after the first, which is 'leave it' and has no limit; got {capacities!r}."
         )
-    limits = [_check_limit(f"capacities[{j}]", limit, n) for j, limit in enumerate(capacities)]
+    limits = [check_limit(f"capacities[{j}]", limit, n) for j, limit in enumerate(capacities)]
     return np.array(limits, dtype=np.int64)
 
 
@@ -246,7 +246,7 @@ def check_no_work(limit: Any) -> None:
         )
 
 
-def _check_limit(name: str, limit: Any, n: int) -> int:
+def check_limit(name: str, limit: Any, n: int) -> int:
     """Return how many of `n` rows a limit allows."""
     if isinstance(limit, Capacity):
         check_no_work(limit)
@@ -288,7 +288,7 @@ def _check_segments(
             "segments must be of one type, all numbers or all texts, because they are sorted."
         ) from error
     limits = {
-        label: _check_limit(f"segment_capacities[{label!r}]", limit, n)
+        label: check_limit(f"segment_capacities[{label!r}]", limit, n)
         for label, limit in capacities.items()
     }
     names = labels.tolist()

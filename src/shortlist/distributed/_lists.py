@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from ..exceptions import CapacityError, TableError
 from ._ranks import ALL, Ranks, by_segment
 from .engine import TIE_KEY, Columns, Plan, as_columns, check_columns, table_schema
 
-__all__ = ["WEIGHT", "ListedRows", "find_list", "sampled_rows"]
+__all__ = ["WEIGHT", "ListedRows", "find_candidates", "find_list", "sampled_rows"]
 
 #: The column with the weights of sampled rows.
 WEIGHT = "weight"
@@ -54,12 +55,17 @@ class ListedRows:
         """Return the listed rows of an Arrow table, with a column `tie_key`."""
         pa = load_extra("pyarrow", needed_for="Selecting from a large table")
         columns = as_columns(block, self._needs)
-        mask = self._before(columns, self.segment, self.cuts)
-        if self.in_total is not None:
-            mask &= self._before(columns, None, {ALL: self.in_total})
+        mask = self.before(columns)
         keys = hash_ids(columns[self.id][mask], seed=self.seed)
         rows = (block if self.kept is None else block.select(self.kept)).filter(pa.array(mask))
         return rows.append_column(TIE_KEY, pa.array(keys, pa.float64()))
+
+    def before(self, columns: Columns) -> Mask:
+        """Return which rows are listed."""
+        mask = self._before(columns, self.segment, self.cuts)
+        if self.in_total is not None:
+            mask &= self._before(columns, None, {ALL: self.in_total})
+        return mask
 
     def _before(self, columns: Columns, segment: str | None, cuts: dict[Any, Cut]) -> Mask:
         scores = np.asarray(columns[self.score], dtype=np.float64)
@@ -115,6 +121,22 @@ def _wanted(limits: Limits, ranks: Ranks) -> dict[Any, int]:
     return {
         name: check_capacity(limit).max_flags(ranks.sizes[name]) for name, limit in limits.items()
     }
+
+
+def find_candidates(ranks: Ranks, columns: list[str], limits: Limits) -> Any:
+    """Return the rows on the list of any of some columns as one Arrow table, each row once."""
+    pa = load_extra("pyarrow", needed_for="Large assignments")
+    lists = [find_list(replace(ranks, score=column), limits) for column in columns]
+    given = (ranks.id, ranks.segment, *columns)
+    names = list(dict.fromkeys(name for name in given if name is not None))
+    schema = table_schema(ranks.engine, ranks.table, kept=names, added={}, free=["column"])
+    parts = ranks.engine.summaries(ranks.table, names, partial(_on_any, lists, names))
+    return pa.concat_tables([schema.empty_table(), *(part.cast(schema) for part in parts)])
+
+
+def _on_any(lists: list[ListedRows], names: list[str], block: Any) -> Any:
+    columns = as_columns(block, names)
+    return block.filter(np.any([each.before(columns) for each in lists], axis=0))
 
 
 def sampled_rows(

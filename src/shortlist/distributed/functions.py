@@ -1,27 +1,37 @@
-"""The six functions of an engine: one piece of code for files, Spark and Dask."""
+"""The seven functions of an engine: one piece of code for files, Spark and Dask."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from sys import maxsize
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._core.extras import load_extra
 from .._core.validation import check_number, check_seed
+from ..assignment.assigned import Assignment, check_limit, solve_assignment
 from ..capacity import Capacity, check_capacity
-from ..exceptions import TableError
+from ..exceptions import CapacityError, TableError
 from ..tables import TableModel
 from ..tables.measure import Evaluation
 from ..thresholds import CalibratedThreshold
 from ..thresholds.calibrate import calibrate_counts
-from ._lists import WEIGHT, find_list, sampled_rows
+from ._lists import WEIGHT, find_candidates, find_list, sampled_rows
 from ._models import ModelRows, measure_model, plan_rows
 from ._ranks import ALL, Ranks
-from .engine import TIE_KEY, Engine, Plan, check_columns, check_present, table_schema
+from .engine import TIE_KEY, Engine, Plan, as_columns, check_columns, check_present, table_schema
 
 __all__ = ["Functions"]
+
+
+class LargeAssignment(NamedTuple):
+    """The rows of a table that get a column, and the assignment that was solved for them."""
+
+    rows: Any
+    solved: Assignment
 
 
 class Functions:
@@ -322,3 +332,98 @@ class Functions:
         kernel = partial(sampled_rows, **options, seed=seed)
         schema = table_schema(self._engine, table, added={WEIGHT: "double"})
         return self._engine.map_rows(Plan(table, None, kernel, schema))
+
+    def assign(
+        self,
+        table: Any,
+        capacities: Mapping[str, int | None],
+        *,
+        id: str,
+        total: int | None = None,
+        segment: str | None = None,
+        segment_capacities: Mapping[Any, int | None] | None = None,
+        random_state: Any = None,
+    ) -> LargeAssignment:
+        """Choose a column for each row within joint limits, exactly: :func:`shortlist.assign`.
+
+        If at most C rows get a column in all, only the C highest of each column can; within a
+        segment with room for K rows, only the K highest. These are solved for in memory, with one
+        row more of each, which sets the prices. So the answer and its proof hold for all rows. The
+        scale that values are rounded to is that of the rows solved for.
+
+        Parameters
+        ----------
+        table
+            As for `select`.
+        capacities : dict from columns to int or None
+            How many rows may get each column; `None` means no limit. The columns hold what a row is
+            worth there, compared with leaving it; rows that are worth nothing are left.
+        id : str
+            The column with the ids.
+        total : int, default=None
+            How many rows may get any column.
+        segment : str, default=None
+            A column with the segment of each row.
+        segment_capacities : dict from segments to int or None, default=None
+            How many rows of each segment may get any column; rows of other segments are left.
+        random_state : int, RandomState instance or None, default=None
+            Key of the hash that orders rows of equal worth.
+
+        Returns
+        -------
+        LargeAssignment
+            `rows` get a column: an Arrow table of ids, segments, values and `column`. `solved` is
+            what :func:`shortlist.assignment.solve_assignment` found: `value`, `bound` and prices.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> from shortlist.distributed import assign
+        >>> table = pa.table({"case": ["a", "b", "c"], "call": [5, 6, 3], "visit": [1, 4, 0]})
+        >>> found = assign(table, {"call": 1, "visit": 1}, id="case")
+        >>> found.rows.select(["case", "column"]).to_pylist()
+        [{'case': 'a', 'column': 'call'}, {'case': 'b', 'column': 'visit'}]
+        >>> found.solved.value, found.solved.bound
+        (9.0, 9.0)
+        """
+        if (segment is None) != (segment_capacities is None):
+            raise CapacityError(
+                "segment=... and segment_capacities=... belong together; pass both, or neither."
+            )
+        limits = _joint_limits(capacities, total, segment_capacities)
+        table = self._engine.opened(table, passes=3)
+        ranks = Ranks(self._engine, table, "", id, segment, check_seed(random_state))
+        rows = find_candidates(ranks, list(capacities), limits)
+        columns = as_columns(rows, rows.column_names)
+        solved = solve_assignment(
+            np.column_stack([np.zeros(rows.num_rows), *(columns[name] for name in capacities)]),
+            list(capacities.values()),
+            total=total,
+            segments=None if segment is None else columns[segment],
+            segment_capacities=segment_capacities,
+            ids=columns[id],
+            random_state=ranks.seed,
+        )
+        pa = load_extra("pyarrow", needed_for="Large assignments")
+        labels = pa.array(np.array([None, *capacities])[solved.columns], pa.string())
+        rows = rows.append_column("column", labels).filter(labels.is_valid())
+        return LargeAssignment(rows, solved)
+
+
+def _joint_limits(
+    capacities: Mapping[str, Any], total: Any, by_segment: Mapping[Any, Any] | None
+) -> Capacity | dict[Any, Capacity]:
+    """Return how many of the highest rows of a column, or of its segments, can matter."""
+    columns = [check_limit(f"capacities[{name!r}]", k, maxsize) for name, k in capacities.items()]
+    rooms = {
+        name: check_limit(f"segment_capacities[{name!r}]", k, maxsize)
+        for name, k in ({ALL: None} if by_segment is None else by_segment).items()
+    }
+    most = min(check_limit("total", total, maxsize), sum(columns), sum(rooms.values()))
+    if not columns or most == maxsize:
+        raise CapacityError(
+            "Nothing limits how many rows get a column. Give each column a capacity, or a total."
+        )
+    # The one row more is left: prices at which it is worth nothing leave lower rows nothing, too.
+    limits = {name: Capacity.count(min(k, most) + 1) for name, k in rooms.items()}
+    return limits if by_segment is not None else limits[ALL]
