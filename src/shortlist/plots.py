@@ -11,6 +11,7 @@ from ._core.extras import load_extra
 from ._core.labels import find_rare
 from ._core.scoring import rare_label_of, rare_scores
 from ._core.validation import check_option
+from ._core.written import number, stated_percent
 from .capacity import Capacity, check_capacity
 from .metrics import CapacityCurve, capacity_curve
 
@@ -222,7 +223,9 @@ class CapacityCurveDisplay:
             color=color,
             alpha=0.15,
             linewidth=0,
-            label=self._unless_there(f"{curve.confidence:.0%} interval at each capacity"),
+            label=self._unless_there(
+                f"{stated_percent(curve.confidence)} interval at each capacity"
+            ),
         )
 
     def _draw_chance(self, curve: CapacityCurve, x: str) -> None:
@@ -237,7 +240,7 @@ class CapacityCurveDisplay:
         height = row["value" if x == "effort" else "detection"]
         words = f"{row['n_found']} found\nwith {row['n_flagged']} flags"
         if x == "effort":
-            words = f"{row['value']:,.6g} found\nwith {row['effort']:,.6g} spent"
+            words = f"{number(row['value'])} found\nwith {number(row['effort'])} spent"
         self.ax_.axvline(where, color="0.2", linestyle=":", linewidth=1)
         self.ax_.plot([where], [height], "o", color="0.2", markersize=5)
         self.ax_.annotate(

@@ -65,7 +65,7 @@ BAD_TABLES = {
     "gaps in target": (
         "t.csv",
         table(lambda f: f.assign(fraud=f["fraud"].mask(f.index == 3))),
-        "'fraud' is empty in 1 of 1500 rows",
+        "'fraud' is empty in 1 of 1,500 rows",
     ),
     "numbers as target": (
         "t.csv",

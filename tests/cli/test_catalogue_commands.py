@@ -1110,6 +1110,57 @@ fitted("no learner", "--fraction", "0.1", "--learner", "wizard", code=2, words=(
 fitted("next-batch", "--multiple", 2, "--guarantee", "next-batch", code=2, words=("--capacity K",))
 
 
+# --- numbers as people write them ---
+
+
+def many_columns(d):
+    """Write a table with two thousand columns."""
+    wide = np.random.default_rng(0).normal(size=(400, 2_000)).round(3)
+    return d.table(d.new[["case", "fraud"]].join(pd.DataFrame(wide).add_prefix("x")))
+
+
+entry(
+    "fit: thousands of rare rows",
+    lambda d: [
+        *("fit", d.table(make_cases(14_000, seed=0))),
+        *(*FIT, "--fraction", "0.1", "-o", d.out("m")),
+    ],
+    0,
+    "14,000 rows, 1,413 of them fraud = yes",
+    " % ",
+    check=lambda d, r: not re.search(r"[0-9]%|e\+[0-9]|[0-9]{4}[^0-9.]", _without_paths(r.stdout)),
+)
+entry(
+    "fit: two thousand columns",
+    lambda d: ["fit", many_columns(d), *FIT, "--fraction", "0.1", "--folds", "1", "-o", d.out("m")],
+    0,
+    "x19 (numeric) and 1,980 more",
+    check=lambda d, r: "x20" not in r.stdout and r.stdout.count(" MB") == 1,
+)
+entry(
+    "fit: a budget of millions",
+    lambda d: [
+        *("fit", d.table(d.old.assign(work=20_000.5)), *FIT, "--effort", "work"),
+        *("--budget", "6000000", "--per", "1000", "--unit", "seconds", "-o", d.out("m")),
+    ],
+    0,
+    "takes more than 20,000.5 seconds",
+    "within 6 million seconds",
+)
+entry(
+    "evaluate: one more reviewer",
+    lambda d: ["evaluate", d.model, d.new_path, "--capacities", "--load", "20"],
+    0,
+    "with room for 20 cases, finds ",
+    " in this table; by the slope of the smoothed curve",
+)
+
+
+def _without_paths(text):
+    """Return what a command printed, without the line that names the model file."""
+    return "\n".join(line for line in text.splitlines() if not line.startswith("Model"))
+
+
 # --- the checks ---
 
 

@@ -2,11 +2,13 @@
 
 import functools
 import re
+from pathlib import Path
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
+import shortlist
 from shortlist.cli import app
 from shortlist.cli._shell import OPTIONS, in_options
 
@@ -115,3 +117,11 @@ def test_every_new_option_shows_how_it_is_typed(command, option):
     params = COMMANDS[command].params
     (help,) = [param.help for param in params if option in param.opts]
     assert re.search(rf"{option} \S", help)
+
+
+def test_numbers_are_written_in_one_place():
+    """No sentence has a format of its own for shares, or one with exponents for large numbers."""
+    source = Path(shortlist.__file__).parent
+    own = re.compile(r":,?\.[0-9]+%}|:,g}|:,\.[0-9]+g}")
+    found = [path for path in source.rglob("*.py") if own.search(path.read_text(encoding="utf-8"))]
+    assert found == []

@@ -258,7 +258,7 @@ UNTIDY_FITS = {
     "one time": (
         text(dates(lambda v: "2024-05-31")),
         ("--time", "opened"),
-        refused("--time leaves no past to learn from: 100% of the rows"),
+        refused("--time leaves no past to learn from: 100 % of the rows"),
     ),
     "groups with gaps": (
         text(),

@@ -77,7 +77,7 @@ def test_an_estimate_counts_what_it_should():
     assert math.isnan(answer.prevalence)
     assert answer.has_fallen_below(0.9)
     assert not answer.has_fallen_below(0.3)
-    assert "Detection: 28%" in str(answer)
+    assert "Detection: 28.0 %" in str(answer)
 
 
 def test_all_cases_of_a_batch_give_the_prevalence():

@@ -58,7 +58,7 @@ def test_displays_share_axes(data):
     first = CapacityCurveDisplay.from_estimator(model, X[:2_000], y[:2_000], name="one")
     CapacityCurveDisplay.from_estimator(model, X[2_000:], y[2_000:], name="two", ax=first.ax_)
     labels = [text.get_text() for text in first.ax_.get_legend().get_texts()]
-    assert labels == ["one", "95% interval at each capacity", "At random", "two"]
+    assert labels == ["one", "95 % interval at each capacity", "At random", "two"]
 
 
 def test_it_draws_where_it_is_told(data):

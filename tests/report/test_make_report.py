@@ -9,12 +9,13 @@ import pandas as pd
 import pytest
 
 from shortlist import Capacity, capacity_curve
+from shortlist._core.written import number
 from shortlist.exceptions import TableError, TableNote
 from shortlist.report import make_report, render_report
 from shortlist.report._cases import read_cases
 from shortlist.report._found import compare_rules, detection_in_words, spread_cuts
 from shortlist.report._promise import judge_promise, measure_drift
-from shortlist.report._words import model_guarantee, number, percent
+from shortlist.report._words import model_guarantee, percent
 from shortlist.tables import evaluate_table, recalibrate_table, select_rows
 from shortlist.tables.drift import stability_index
 from shortlist.tables.reviews import missed_in_table

@@ -39,8 +39,8 @@ def demo(
     shell.print_table(
         shell.RULES,
         numbers["rules"],
-        title=f"{numbers['n_test']:,} payments, {numbers['n_rare']} of them frauds, "
-        f"room to review {numbers['max_flags']}",
+        title=f"{numbers['n_test']:,} payments, {numbers['n_rare']:,} of them frauds, "
+        f"room to review {numbers['max_flags']:,}",
         caption="Detection (M) counts only the frauds that can be reviewed. 'Confident' keeps the "
         "rate of flags within the capacity in 19 of 20 calibrations; a batch keeps the number.",
     )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .._core.written import counted, number
 from . import _options as options
 from . import _shell as shell
 
@@ -139,8 +140,8 @@ def _print_evaluation(result: Evaluation) -> None:
     shell.print_table(
         shell.RULES | {"Its interval": ("precision_interval", shell.interval)},
         result.rules,
-        title=f"{result.n_items:,} cases, {result.n_rare} of them rare, room for {_room(result)}; "
-        f"flagged {flag_rate}",
+        title=f"{result.n_items:,} cases, {result.n_rare:,} of them rare, room for "
+        f"{_room(result)}; flagged {flag_rate}",
         caption=f"{_validity(result)} Detection (M) counts only cases that can be followed up. The "
         "intervals are for as large a share of new cases.",
     )
@@ -159,13 +160,13 @@ def _validity(result: Evaluation) -> str:
 def _room(result: Evaluation) -> str:
     if result.money is None or result.money.unit == "cases":
         return shell.percent(result.capacity_fraction)
-    return f"{result.money.allowed:,.6g} {result.money.unit}"
+    return f"{number(result.money.allowed, 12)} {result.money.unit}"
 
 
 _CURVE: shell.Cells = {
-    "Flags": ("flagged", ","),
+    "Flags": ("flagged", number),
     "Share": ("fraction", shell.percent),
-    "Found": ("found", ","),
+    "Found": ("found", number),
     "Detection": ("detection", shell.percent),
     "95 % interval": ("detection_interval", shell.interval),
     "Precision": ("precision", shell.percent),
@@ -196,10 +197,10 @@ def _print_capacities(result: Evaluation) -> None:
     shell.print_budgets(result.money)
     reviewer = result.next_reviewer
     if reviewer.load > 1 or not of_work:
-        cases = "1 case" if reviewer.load == 1 else f"{reviewer.load} cases"
         typer.echo(
-            f"One more reviewer, with room for {cases}, finds about {reviewer.expected:.3g} more "
-            f"rare cases ({reviewer.found} in this table)."
+            f"One more reviewer, with room for {counted(reviewer.load, 'case')}, finds "
+            f"{counted(reviewer.found, 'more rare case')} in this table; by the slope of the "
+            f"smoothed curve, about {number(reviewer.expected)}."
         )
 
 

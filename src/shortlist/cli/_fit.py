@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .._core.files import check_writable
+from .._core.written import number
 from . import _options as options
 from . import _shell as shell
 
 if TYPE_CHECKING:
     from ..tables.fit import FitResult
+
+#: Of more columns, only the first are printed; `inspect` shows all of them.
+_MOST_COLUMNS = 20
 
 
 def fit(
@@ -188,13 +192,14 @@ def _print(result: FitResult, out: Path) -> None:
     shell.print_table(
         shell.RULES,
         card.rules,
-        title=f"{card.n_test:,} rows, {card.n_test_rare} of them {schema.target} = "
+        title=f"{card.n_test:,} rows, {card.n_test_rare:,} of them {schema.target} = "
         f"{schema.rare_label}",
         caption=f"Measured on {_MEASURED_ON[card.measured_on]}. Detection (M) counts only cases "
         "that can be followed up.",
     )
     shell.print_money(result.money)
-    kinds = ", ".join(f"{feature.name} ({feature.kind})" for feature in schema.features)
-    typer.echo(f"Learned from: {kinds}")
-    typer.echo(f"Model ({result.model.learner}): {out}")
-    typer.echo(f"Size: {out.stat().st_size / 1e6:.1f} MB")
+    kinds = [f"{feature.name} ({feature.kind})" for feature in schema.features]
+    more = f" and {len(kinds) - _MOST_COLUMNS:,} more" if len(kinds) > _MOST_COLUMNS else ""
+    typer.echo(f"Learned from: {', '.join(kinds[:_MOST_COLUMNS])}{more}")
+    megabytes = number(out.stat().st_size / 1e6, 2)
+    typer.echo(f"Model ({result.model.learner}, {megabytes} MB): {out}")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import typer
 
 from .._core.files import check_writable, write_whole
+from .._core.written import number
 from . import _options as options
 from . import _shell as shell
 
@@ -119,8 +120,8 @@ def _print(summary: FlagSummary, out: Path | None, as_json: bool) -> None:
     taken = ""
     if of_work:
         taken = (
-            f"They take {summary.effort:,.6g} {summary.unit}; the capacity allows "
-            f"{summary.allowed:,.6g} for this number of cases. "
+            f"They take {number(summary.effort)} {summary.unit}; the capacity allows "
+            f"{number(summary.allowed, 12)} for this number of cases. "
         )
     if summary.value is not None:
-        typer.echo(f"{taken}Their expected value is {summary.value:,.6g}.", err=True)
+        typer.echo(f"{taken}Their expected value is {number(summary.value)}.", err=True)

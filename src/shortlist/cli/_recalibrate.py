@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from .._core.files import check_writable
+from .._core.written import number
 from . import _options as options
 from . import _shell as shell
 
@@ -95,6 +96,6 @@ def _print(result: Recalibration, out: Path) -> None:
     )
     capacity, share = classifier.capacity, shell.percent(classifier.capacity_fraction_)
     if capacity.kind == "effort":
-        share = f"work of {capacity.value:g} for every {capacity.per:,} cases"
+        share = f"work of {number(capacity.value, 12)} for every {capacity.per:,} cases"
     typer.echo(f"The capacity is {share}, the guarantee {classifier.guarantee!r}.")
     typer.echo(f"Model: {out}")

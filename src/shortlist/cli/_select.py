@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .._core.files import check_writable, write_whole
+from .._core.written import counted
 from . import _options as options
 from . import _shell as shell
 
@@ -90,7 +91,7 @@ def select(
     elif out is None:
         _print(selected)
     else:
-        typer.echo(f"{len(selected)} cases: {out}")
+        typer.echo(f"{counted(len(selected), 'case')}: {out}")
 
 
 def _counts(given: list[str]) -> int | dict[str, int]:

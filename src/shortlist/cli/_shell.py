@@ -7,7 +7,6 @@ The library names a parameter as one passes it in Python: `rare=...`, `n_batches
 from __future__ import annotations
 
 import json
-import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,6 +19,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
+
+from .._core.written import between, counted, number
+from .._core.written import percent as percent
 
 if TYPE_CHECKING:
     from ..tables import TableModel
@@ -173,14 +175,9 @@ def print_texts(
     Console().print(table)
 
 
-def percent(share: float | None) -> str:
-    """Format a share for a table; a dash if there is none."""
-    return "–" if share is None or math.isnan(share) else f"{share:.1%}"
-
-
 def interval(ends: Any) -> str:
     """Format an interval of shares for a table; a dash if there is none."""
-    return "–" if ends is None else f"{ends.low:.1%} to {ends.high:.1%}"
+    return "–" if ends is None else between(ends.low, ends.high)
 
 
 # --- tables that several commands print ---
@@ -188,8 +185,8 @@ def interval(ends: Any) -> str:
 #: What a rule finds.
 RULES: Cells = {
     "Rule": ("rule", ""),
-    "Flagged": ("flagged", "g"),
-    "Found": ("found", ".3g"),
+    "Flagged": ("flagged", number),
+    "Found": ("found", number),
     "Detection": ("detection", percent),
     "95 % interval": ("detection_interval", interval),
     "Precision": ("precision", percent),
@@ -203,14 +200,14 @@ def print_money(money: Money | None) -> None:
     print_table(
         {
             "Rule": ("rule", ""),
-            "Flagged": ("flagged", ",.0f"),
-            f"Spent ({money.unit})": ("effort", ",.6g"),
-            "Value found": ("value", ",.0f"),
+            "Flagged": ("flagged", number),
+            f"Spent ({money.unit})": ("effort", number),
+            "Value found": ("value", number),
             "Of all value": ("value_share", percent),
         },
         money.rules,
-        title=f"Value found within {money.allowed:,.6g} {money.unit}; all rare cases are worth "
-        f"{money.total_value:,.0f}",
+        title=f"Value found within {number(money.allowed, 12)} {money.unit}; all rare cases are "
+        f"worth {number(money.total_value)}",
         caption="If flags take more than that, they are worked off in a random order.",
     )
     typer.echo(money.one_more_in_words)
@@ -222,12 +219,12 @@ def print_budgets(money: Money | None) -> None:
         return
     print_table(
         {
-            "Budget": ("budget", lambda budget: f"{budget:,.6g} {money.unit}"),
-            "Spent": ("effort", ",.6g"),
-            "Cases": ("n_flagged", ","),
-            "Value found": ("value", ",.0f"),
+            "Budget": ("budget", lambda budget: f"{number(budget, 12)} {money.unit}"),
+            "Spent": ("effort", number),
+            "Cases": ("n_flagged", number),
+            "Value found": ("value", number),
             "Of all value": ("value_share", percent),
-            "One more unit": ("price", ",.3g"),
+            "One more unit": ("price", number),
         },
         money.points,
         title="What other budgets would find",
@@ -249,7 +246,7 @@ def progress(what: str) -> Iterator[Callable[..., None]]:
         task = bar.add_task(what, total=None)
 
         def show(step: str | int, done: int = 0, total: int = 0) -> None:
-            words = step if isinstance(step, str) else f"{step:,} rows"
+            words = step if isinstance(step, str) else counted(step, "row")
             bar.update(task, description=words, completed=done, total=total or None)
 
         yield show

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .._core.files import check_distinct
+from .._core.written import number
 from . import _options as options
 from . import _shell as shell
 
@@ -120,7 +121,9 @@ def stream(
         return
     _print(summary)
     if budget is not None and left is not None:
-        typer.echo(f"{left:,.6g} of {budget:,.6g} {kept.unit} are left in this period.", err=True)
+        typer.echo(
+            f"{number(left)} of {number(budget, 12)} {kept.unit} are left in this period.", err=True
+        )
 
 
 def _durable(

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._core.arrays import Mask
 from .._core.intervals import Interval
 from .._core.validation import check_confidence, check_count
+from .._core.written import percent, stated_percent
 from ._reviews import Reviews, check_reviews, count_interval, estimated_count
 
 #: With fewer rare cases among the probes, an interval is too wide to act on.
@@ -109,11 +110,11 @@ class MissedEstimate:
     def __str__(self) -> str:
         if not self.n_probes:
             return "There are no probes: what is missed is unknown."
-        level = f"{self.confidence:.0%}"
+        level = stated_percent(self.confidence)
         first = (
             f"{self.found:,} rare cases were found by score, and {self.n_hits:,} of "
-            f"{self.n_probes:,} probes were rare. Detection: {self.detection:.0%}, between "
-            f"{self.detection_low:.0%} and {self.detection_high:.0%} ({level}). Missed: "
+            f"{self.n_probes:,} probes were rare. Detection: {percent(self.detection)}, between "
+            f"{percent(self.detection_low)} and {percent(self.detection_high)} ({level}). Missed: "
             f"{self.missed:,.0f} rare cases, between {self.missed_low:,.0f} and "
             f"{self.missed_high:,.0f}."
         )

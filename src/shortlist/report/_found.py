@@ -12,6 +12,7 @@ from .._core.arrays import Mask, Rows
 from .._core.files import to_plain
 from .._core.intervals import proportion_interval
 from .._core.labels import rare_share
+from .._core.written import number
 from ..capacity import Capacity
 from ..feedback import MissedEstimate
 from ..tables import TableModel
@@ -25,7 +26,7 @@ from ..tables.rules import (
     share_paid,
 )
 from ._cases import Cases
-from ._words import number, percent
+from ._words import percent
 
 #: Number of cases that are named on either side of a cut.
 NEAR = 8

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from .._core.extras import load_extra
+from .._core.written import between, number
 from ._found import NEAR
-from ._words import number, percent, short
+from ._words import percent, short, unbroken
 
 _STEPS = (1, 2, 5, 10)
 _LABEL_WIDTH = 76  # of a date
@@ -134,7 +135,7 @@ def _as_script(summary: dict[str, Any]) -> str:
 
 
 def _between(interval: Any) -> str:
-    return "–" if interval is None else f"{percent(interval[0])} to {percent(interval[1])}"
+    return "–" if interval is None else unbroken(between(*interval))
 
 
 def _score(score: float | None) -> str:

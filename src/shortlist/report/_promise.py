@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from .._core.intervals import Interval, mean_lower, proportion_interval
+from .._core.written import number
 from ..tables import TableModel
 from ..tables.drift import measure_shifts, verdict_on
 from ..tables.learned_rows import SeenRows
 from ..tables.monitor import chances_of_flags
 from ..thresholds import CalibratedThreshold
 from ._cases import Cases
-from ._words import model_capacity, model_guarantee, number, percent
+from ._words import model_capacity, model_guarantee, percent
 
 _UNLIKELY = 0.05
 

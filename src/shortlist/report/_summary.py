@@ -12,6 +12,7 @@ import numpy as np
 from .. import __version__
 from .._core.arrays import Rows
 from .._core.files import to_plain
+from .._core.written import number
 from ..exceptions import TableError
 from ..tables import ReadOptions, TableModel, WorkColumns
 from ..tables.reasons import reasons_for, value_in_words
@@ -255,7 +256,7 @@ def next_steps(
 def _list_step(promise: dict[str, Any], select: str) -> tuple[str, str, str]:
     if promise["unit"] == "effort":
         return (
-            f"Get the list of most value within {promise['allowed']:,.6g} of work",
+            f"Get the list of most value within {number(promise['allowed'], 12)} of work",
             "No more than the budget, with reasons for each case.",
             f"{select} --budget {promise['allowed']:.12g} -o list.csv",
         )

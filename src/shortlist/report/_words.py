@@ -1,33 +1,21 @@
-"""Numbers, capacities and guarantees in words."""
+"""Shares, capacities and guarantees in words."""
 
 from __future__ import annotations
 
-from decimal import ROUND_HALF_UP, Decimal
-from typing import Any
-
+from .._core import written
+from .._core.written import number
 from ..tables import TableModel
 from ..thresholds.promise import capacity_in_words, guarantee_in_words
 
 
 def percent(share: float | None) -> str:
-    """Format a share with a suitable number of digits; a dash if there is none."""
-    if share is None or share != share:
-        return "–"
-    if 0 < share < 0.0001:
-        return "below 0.01\u00a0%"
-    digits = 2 if 0 < share < 0.01 else 0 if share == 1 else 1
-    # Halves are rounded up, as in the script of the page, which shows the same numbers.
-    exact = Decimal(100 * share).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)
-    return f"{exact}\u00a0%"
+    """Write a share as everywhere, with a space where no line ends."""
+    return unbroken(written.percent(share))
 
 
-def number(value: Any) -> str:
-    """Format a number for readers; a dash if there is none."""
-    if value is None or value != value:
-        return "–"
-    if isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
-        return f"{int(value):,}"
-    return f"{value:,.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+def unbroken(text: str) -> str:
+    """Return a text with shares that no line ends within."""
+    return text.replace(" %", "\u00a0%")
 
 
 def short(text: str, length: int = 30) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 
 from .._core import probing
 from .._core.intervals import proportion_interval
+from .._core.written import number, percent
 from ..feedback import estimate_missed
 from ..online.decisions import PROBE, PROBE_WITHOUT_SLOT
 from ._api import Queue, Queues
@@ -256,11 +257,13 @@ def _rate_alarms(
     usual, seen = passed * sum(before) / max(len(before), 1), described.seen
     unlikely = _DEVIATIONS * math.sqrt(usual + 1)
     if described.capacity and not described.remaining and passed < _EARLY:
-        yield _alarm("rate", f"The capacity was used up after {passed:.0%} of the period.", now)
+        yield _alarm(
+            "rate", f"The capacity was used up after {percent(passed)} of the period.", now
+        )
     elif len(before) >= _ENOUGH_PERIODS and not (
         usual / _FACTOR - unlikely <= seen <= _FACTOR * usual + unlikely
     ):
-        message = f"{seen:,} cases have arrived, where {usual:,.0f} are usual by now."
+        message = f"{seen:,} cases have arrived, where {number(round(usual))} are usual by now."
         yield _alarm("rate", message, now)
 
 

@@ -40,9 +40,9 @@ def as_ids(column: Any, name: str, *, place: Place = SOMEWHERE) -> NDArray[Any]:
     if is_empty.any():
         first = int(np.flatnonzero(is_empty)[0])
         raise TableError(
-            f"The column {name!r} is empty in {int(is_empty.sum())} of {len(column)} rows, first "
-            f"in {place.row(first)}. Words such as NA, null and None count as empty. Remove these "
-            "rows from the table, or fill the column."
+            f"The column {name!r} is empty in {int(is_empty.sum()):,} of {len(column):,} rows, "
+            f"first in {place.row(first)}. Words such as NA, null and None count as empty. Remove "
+            "these rows from the table, or fill the column."
         )
     if pa.types.is_floating(column.type):
         return np.array([number_text(value) for value in column.to_pylist()], dtype=object)

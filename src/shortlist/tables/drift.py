@@ -14,6 +14,7 @@ from scipy.stats import hypergeom, ks_2samp
 
 from .._core.arrays import Floats
 from .._core.ranking import lift
+from .._core.written import percent
 from .cases import CaseReader
 from .learned_rows import ColumnProfile
 from .model import TableModel
@@ -233,7 +234,8 @@ def _in_words(column: dict[str, Any]) -> str:
     """Name the bin whose share has changed most."""
     before, after = (np.array(column[when]) / sum(column[when]) for when in ("before", "after"))
     place = int(np.argmax(np.abs(after - before)))
-    return f"{_bin_in_words(column, place)}: {before[place]:.1%} before, {after[place]:.1%} now"
+    shares = f"{percent(before[place])} before, {percent(after[place])} now"
+    return f"{_bin_in_words(column, place)}: {shares}"
 
 
 def _bin_in_words(column: dict[str, Any], place: int) -> str:

@@ -17,6 +17,7 @@ from .._core.arrays import Mask, Rows
 from .._core.folds import holds_out
 from .._core.labels import rare_share
 from .._core.validation import check_count, check_number, check_option, check_positive, name_rows
+from .._core.written import counted, number, percent
 from ..capacity import Capacity, exact
 from ..classifier import CapacityClassifier
 from ..exceptions import TableError
@@ -420,21 +421,21 @@ def _with_bound(
     if work.max_effort is not None and most > work.max_effort:
         above = np.flatnonzero(rows.efforts > work.max_effort)
         raise TableError(
-            f"max_effort={work.max_effort:g} must be at least the effort of every case; got "
-            f"{most:g} at most, and more than that in {name_rows(above + 1)}. Raise it, or leave "
-            "these cases out."
+            f"max_effort={work.max_effort:.12g} must be at least the effort of every case; got "
+            f"{number(most, 12)} at most, and more than that in "
+            f"{name_rows(above + 1)}. Raise it, or leave these cases out."
         )
     if work.max_effort is not None:
         return schema
     if guarantee not in ("plug-in", "expected"):
         raise TableError(
             f"guarantee={guarantee!r} needs max_effort=..., the most {work.unit} that any case can "
-            f"take, in future too; the most in the table is {most:g}. If work is cut off after "
-            "some hours, that is the bound."
+            f"take, in future too; the most in the table is {number(most, 12)}. If work is cut "
+            "off after some hours, that is the bound."
         )
     notes.append(
-        f"No case of the table takes more than {most:g} {work.unit}. Later cases that take more "
-        "are never flagged. To allow more, use max_effort=..."
+        f"No case of the table takes more than {number(most, 12)} {work.unit}. Later cases that "
+        "take more are never flagged. To allow more, use max_effort=..."
     )
     return replace(schema, work=replace(work, max_effort=most))
 
@@ -480,7 +481,9 @@ def set_aside(
                 f"say how they are written: date_format='{name}=DD/MM/YYYY'"
             )
         elif n_missing := int(is_missing(rows.X[name].to_numpy(), kinds[name]).sum()):
-            problem = f"has {n_missing} missing values. Fill them, or leave these rows out"
+            problem = (
+                f"has {counted(n_missing, 'missing value')}. Fill them, or leave these rows out"
+            )
         elif option == "group" and rows.X[name].nunique() == 1:
             problem = "is the same in all rows: a model would have no other group to learn from"
         if problem is not None:
@@ -516,7 +519,7 @@ def _latest(times: NDArray[np.float64], share: float) -> tuple[Rows, Rows]:
     start = np.quantile(times, 1 - share, method="higher")
     if start == times.min():
         raise TableError(
-            f"time=... leaves no past to learn from: {np.mean(times == start):.0%} of the rows "
-            "have the earliest time. Name a column with more times, or test without it."
+            f"time=... leaves no past to learn from: {percent(np.mean(times == start))} of the "
+            "rows have the earliest time. Name a column with more times, or test without it."
         )
     return np.flatnonzero(times < start), np.flatnonzero(times >= start)

@@ -13,6 +13,7 @@ import numpy as np
 
 from .._core.arrays import Doubles, Mask
 from .._core.work import count_in_units
+from .._core.written import number
 from ..capacity import exact
 from ..exceptions import TooManyFlagsError
 from ._labels import RepeatedIds
@@ -193,7 +194,9 @@ class _Job:
                 f"{self._n_flagged:,} of the first {self._cases.n_read:,}"
             )
         elif budget is not None and self._effort > exact(budget):
-            too_much = f"The flags of {self._path} would take more than {budget:,.6g} {self._unit}"
+            too_much = (
+                f"The flags of {self._path} would take more than {number(budget, 12)} {self._unit}"
+            )
         if too_much is not None:
             raise TooManyFlagsError(
                 f"{too_much}. Nothing was written. Look for the cause with: shortlist check. For a "

@@ -11,6 +11,7 @@ from scipy.stats import hypergeom
 
 from .._core.extras import load_extra
 from .._core.ids import hash_ids, hash_rows
+from .._core.written import number
 from .columns import MISSING_CATEGORY, is_missing
 from .schema import TableRows, TableSchema
 
@@ -67,7 +68,7 @@ class SeenRows:
             )
         return (
             f"{count} equal rows that trained or calibrated this model. As rows repeat, about "
-            f"{self.expected:.3g} would do so by chance."
+            f"{number(self.expected)} would do so by chance."
         )
 
 

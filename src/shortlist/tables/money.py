@@ -10,6 +10,7 @@ import numpy as np
 from .._core.arrays import Doubles, Mask
 from .._core.labels import rare_share
 from .._core.work import expected_worth, reaches
+from .._core.written import number
 from ..capacity import Capacity
 from ..exceptions import TableError
 from ..metrics import CapacityCurve, adjusted_detection_score, capacity_curve
@@ -96,8 +97,7 @@ class Money:
         one, price = self.unit.removesuffix("s"), now.price
         if self.unit == "minutes":
             one, price = "hour", 60 * price
-        about = f"{price:,.0f}" if price >= 10 else f"{price:,.3g}"
-        return f"One more {one} would find about {about} more {self.finds}."
+        return f"One more {one} would find about {number(price)} more {self.finds}."
 
 
 def weighed_columns(model: TableModel, rows: TableRows, p: Doubles | None = None) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.stats import betabinom, hypergeom
 
 from .._core.arrays import Mask
+from .._core.written import number, percent
 from ..thresholds import CalibratedThreshold
 from .columns import MISSING_CATEGORY
 from .learned_rows import ColumnProfile
@@ -113,7 +114,7 @@ class DriftMonitor:
         if not is_many and as_few >= _UNLIKELY:
             return None
         kind, chance = ("many", as_many) if is_many else ("few", as_few)
-        shown = f"{chance:.2%}" if chance >= 0.0001 else "below 0.01 %"
+        shown = percent(chance)
         stop = " To stop before too many are flagged, use: shortlist flag at_most=..."
         allowed = "the capacity allows"
         if self._model.classifier.capacity.kind == "effort":
@@ -189,8 +190,8 @@ class _Column:
         """Say that more rows lie in a bin than in the calibration."""
         before = self.profile.counts[place] / sum(self.profile.counts)
         now = self.counts[place] / self._n
-        rows = f"all {self._n:,}" if now == 1 else f"{now:.1%} of the"
-        message = f"{where} in {rows} rows; in the calibration in {before:.1%}. {remedy}"
+        rows = f"all {self._n:,}" if now == 1 else f"{percent(now)} of the"
+        message = f"{where} in {rows} rows; in the calibration in {percent(before)}. {remedy}"
         return self._tells(kind, message)
 
     def _tells(self, kind: str, message: str, *, is_serious: bool = True) -> Finding:
@@ -233,7 +234,7 @@ class _Column:
         size = max(factor, 1 / factor)
         ten = 10.0 ** round(np.log10(size))  # a unit is often a power of ten
         size = ten if max(size / ten, ten / size) < _NEARLY else size
-        shown = f"{size:,.0f}" if size >= 100 else f"{size:.3g}"
+        shown = number(size)
         return self._tells(
             "unit",
             f"is about {shown} times as {'large' if factor > 1 else 'small'}: its values are like "
@@ -292,7 +293,7 @@ class _Column:
         more = len(self._unseen) - len(shown)
         return self._tells(
             "unseen",
-            f"holds {what}, in {n_unseen:,} of {self._n:,} rows ({n_unseen / self._n:.1%}): "
+            f"holds {what}, in {n_unseen:,} of {self._n:,} rows ({percent(n_unseen / self._n)}): "
             f"{', '.join(shown)}{f' and {more:,} more' if more else ''}. They count as rare "
             "categories. Correct the spelling, or fit a new model on recent rows.",
             is_serious=jumped or n_unseen > _SERIOUS_SHARE * self._n,

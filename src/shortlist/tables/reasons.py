@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core.written import number
 from .columns import MISSING_CATEGORY
 from .model import TableModel
 from .monitor import date_text
@@ -29,7 +30,7 @@ class Reason:
     @property
     def in_words(self) -> str:
         """The column, its value, and the effect, such as ``amount = 250 (+0.31)``."""
-        return f"{self.column} = {value_in_words(self.value)} (+{self.effect:.2g})"
+        return f"{self.column} = {value_in_words(self.value)} (+{number(self.effect, 2)})"
 
 
 def reasons_for(
@@ -45,11 +46,11 @@ def reasons_for(
         return []
     features, scores = model.schema.features, model.classifier.score_samples(X)
     effects = np.zeros((len(X), len(features)))
-    for number, feature in enumerate(features):
+    for place, feature in enumerate(features):
         if on_progress is not None:
-            on_progress(f"reasons: {feature.name}", number, len(features))
+            on_progress(f"reasons: {feature.name}", place, len(features))
         usual = X.assign(**{feature.name: model.reference[feature.name]})
-        effects[:, number] = scores - model.classifier.score_samples(usual)
+        effects[:, place] = scores - model.classifier.score_samples(usual)
     largest = np.argsort(-effects, axis=1, kind="stable")[:, :_MOST_REASONS]
     return [
         [
@@ -82,4 +83,4 @@ def value_in_words(value: Any) -> str:
         return "missing"
     if isinstance(value, bool):
         return str(value).lower()
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    return number(value, 8) if isinstance(value, float) else str(value)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from .._core.arrays import Doubles, Mask
 from .._core.probing import PROBE, PROBE_WITHOUT_SLOT
 from .._core.validation import name_rows
+from .._core.written import percent
 from ..exceptions import TableError
 from ..feedback import MissedEstimate, estimate_missed
 from ._inference import guess_column
@@ -49,7 +50,7 @@ class MissedResult:
         """What the estimate and the model card say together."""
         if self.expected_detection is None:
             return "The model card says nothing about lists to compare with."
-        expected = f"{self.expected_detection:.1%}"
+        expected = percent(self.expected_detection)
         if self.has_fallen:
             return (
                 f"Alarm: the model card says that the list finds {expected}, and detection has "

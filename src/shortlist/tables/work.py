@@ -9,6 +9,7 @@ import numpy as np
 
 from .._core.arrays import Doubles
 from .._core.validation import name_rows
+from .._core.written import number
 from ..capacity import Capacity
 from ..exceptions import TableError
 from ..thresholds import Selection as ChosenList
@@ -116,12 +117,12 @@ class WorkColumns:
         """Say what a list uses and brings, and why it ends."""
         unit = "cases" if self.budget is None else self.unit
         text = (
-            f"The list uses {found.used:,.6g} of {found.allowed:,.6g} {unit}; its expected value "
-            f"is {found.gain:,.6g}"
+            f"The list uses {number(found.used)} of {number(found.allowed, 12)} {unit}; its "
+            f"expected value is {number(found.gain)}"
         )
-        text += "" if found.gap == 0 else f" (the best list has at most {found.gap:,.3g} more)"
+        text += "" if found.gap == 0 else f" (the best list has at most {number(found.gap)} more)"
         if found.reason == "not worth more":
             return f"{text}. The rest stays empty: no other case reaches worth={self.worth:g}."
         one = "case" if self.budget is None else self.unit.removesuffix("s")
-        more = f" One more {one} would bring {found.price:,.4g}." if found.price else ""
+        more = f" One more {one} would bring {number(found.price)}." if found.price else ""
         return f"{text}.{more}"

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._core.validation import check_count, check_option, warn_user
+from .._core.written import number, stated_percent
 from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError, InsufficientCalibrationWarning
 from . import guarantees
@@ -154,15 +155,15 @@ def capacity_in_words(capacity: Capacity, *, unit: str = "units", cases: str = "
     value, per = float(capacity.value), f"{capacity.per:,}" if capacity.per else ""
     return {
         "count": f"{value:,.0f} of every {per} {cases}" if per else f"{value:,.0f} {cases}",
-        "fraction": f"{100 * value:.4g} % of all {cases}",
-        "multiple": f"{value:g} follow-ups for each rare case",
-        "effort": f"{value:,g} {unit}" + (f" for every {per} {cases}" if per else ""),
+        "fraction": f"{stated_percent(value)} of all {cases}",
+        "multiple": f"{number(value, 12)} follow-ups for each rare case",
+        "effort": f"{number(value, 12)} {unit}" + (f" for every {per} {cases}" if per else ""),
     }[capacity.kind]
 
 
 def guarantee_in_short(guarantee: str, confidence: float, n_batches: int = 1) -> str:
     """Name a guarantee, with its confidence where it has one."""
-    surely = f", with {100 * confidence:.4g} % confidence" if guarantee in _SURE else ""
+    surely = f", with {stated_percent(confidence)} confidence" if guarantee in _SURE else ""
     return f"{guarantee}{surely}" + (f", for {n_batches} batches" if n_batches > 1 else "")
 
 
@@ -178,7 +179,7 @@ def guarantee_in_words(
 ) -> str:
     """Say what holds for the flags, which have the given `limit` in words, in one sentence."""
     at_most = f"{'take' if of_work else 'are'} at most {limit}"
-    surely = f"with {100 * confidence:.4g} % confidence"
+    surely = f"with {stated_percent(confidence)} confidence"
     batches = "the next batch" if n_batches == 1 else f"each of {n_batches} batches"
     in_batch = f"the flags of {batches} {at_most}" if of_work else f"{batches} has at most {limit}"
     return {
@@ -217,9 +218,9 @@ def _limit(capacity: Capacity | None, terms: Any, has_segments: bool) -> str:
     if capacity.kind == "effort":
         limit = capacity_in_words(capacity, cases="items")
     elif terms.guarantee == "next-batch":
-        limit = f"{capacity.value:,g} flags"
+        limit = f"{number(capacity.value, 12)} flags"
     else:
-        limit = f"{100 * capacity.as_fraction(terms.reference.value):.4g} % of all items"
+        limit = f"{stated_percent(capacity.as_fraction(terms.reference.value))} of all items"
     return f"{limit}, and {by_segment}" if has_segments else limit
 
 

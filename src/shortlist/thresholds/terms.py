@@ -16,6 +16,7 @@ from .._core.intervals import Interval, clopper_pearson_lower
 from .._core.ranking import AFTER_ALL, BEFORE_ALL, Cuts, cut_after, dense_places, flag_above, rank
 from .._core.validation import check_confidence, warn_user
 from .._core.work import are_equal, check_max_effort
+from .._core.written import percent
 from ..capacity import Capacity, check_efforts_suit, exact
 from ..worth import Worth
 from ._bands import simultaneous_interval
@@ -427,8 +428,8 @@ def _warn_at_the_bottom(sample: CalibrationSample, threshold: float) -> None:
     tied = float(np.mean(sample.scores == threshold))
     if threshold == sample.scores.min() and tied > _MANY_TIED:
         warn_user(
-            f"The threshold is the lowest out-of-bag score, which {tied:.0%} of the items have. "
-            "With all trees, fewer items have this score, and more items than the capacity may be "
-            "flagged. Use larger leaves (min_samples_leaf), another learner, or cv=0.5.",
+            f"The threshold is the lowest out-of-bag score, which {percent(tied)} of the items "
+            "have. With all trees, fewer items have this score, and more items than the capacity "
+            "may be flagged. Use larger leaves (min_samples_leaf), another learner, or cv=0.5.",
             UserWarning,
         )

@@ -15,7 +15,7 @@ if (report.cuts) (() => {
     const digits = share > 0 && share < 0.01 ? 2 : share === 1 ? 0 : 1;
     return (100 * share).toFixed(digits) + "\u00a0%";
   };
-  const between = (low, high) => `${percent(low)} to ${percent(high)}`;
+  const between = (low, high) => `${percent(low).replace("\u00a0%", "")} to ${percent(high)}`;
   const show = (id, text) => { document.getElementById(id).textContent = text; };
   const score = (x) => x === null ? "–" : Number(x.toPrecision(4)).toString();  // infinite
   const plural = (n, one, many) => `${whole(n)} ${n === 1 ? one : many}`;
