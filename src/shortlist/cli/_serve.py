@@ -135,14 +135,14 @@ def _queues(
     return queues
 
 
-def _opened(database: str) -> AbstractContextManager[Any]:
+def _opened(database: str, *, only_read: bool = False) -> AbstractContextManager[Any]:
     """Open the database of a service, whose extra must be installed."""
     from ..service.settings import check_extra
 
     check_extra()
     from ..service.databases import opened
 
-    return opened(database)
+    return opened(database, only_read=only_read)
 
 
 def _is_loopback(host: str) -> bool:
@@ -216,15 +216,16 @@ def audit(
 
     The log must have no gaps, each case one decision, each flag its slot, and no period more flags
     than its capacity. Decisions of this version of shortlist are made again from their scores, and
-    flagged cases are scored again by the model files; both are compared bit for bit. The exit code
-    is 2 if anything is wrong.
+    flagged cases are scored again by the model files; both are compared bit for bit. Nothing is
+    written, and a copy that is read-only can be audited. The exit code is 2 if anything is wrong,
+    or if there is nothing to check.
 
     Options
     -------
     database
         The file of a service or of a stream, or postgresql://…
     """
-    with _opened(database) as store:
+    with _opened(database, only_read=True) as store:
         from ..service.audit import audit_store
 
         found = audit_store(store)

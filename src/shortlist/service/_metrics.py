@@ -53,11 +53,12 @@ class Metrics:
             row[_TIMES + bisect_left(_SECONDS, seconds)] += 1
             row[_SUM] += seconds
 
-    def render(self, queues: list[dict[str, Any]]) -> str:
-        """Return all metrics as text; `queues` holds the numbers of each queue."""
-        return "".join(f"{line}\n" for line in self._lines(queues))
+    def render(self, queues: list[dict[str, Any]], *, of_all: bool = True) -> str:
+        """Return metrics as text: the numbers of each queue, and counts of all queues together."""
+        lines = [*(self._counts() if of_all else ()), *_gauges(queues)]
+        return "".join(f"{line}\n" for line in lines)
 
-    def _lines(self, queues: list[dict[str, Any]]) -> Iterator[str]:
+    def _counts(self) -> Iterator[str]:
         sums = [sum(column) for column in zip(*self._rows, strict=True)]
         yield from _head("requests_total", "counter", "Requests")
         for status, count in zip(_STATUSES, sums, strict=False):
@@ -69,11 +70,14 @@ class Metrics:
             yield f'shortlist_decision_seconds_bucket{{le="{bound}"}} {count}'
         yield f"shortlist_decision_seconds_count {counts[-1]}"
         yield f"shortlist_decision_seconds_sum {sums[_SUM]}"
-        for name, words in _GAUGES.items():
-            yield from _head(name, "gauge", words)
-            for queue in queues:
-                label = json.dumps(queue["name"], ensure_ascii=False)
-                yield f"shortlist_{name}{{queue={label}}} {float(queue[name])}"
+
+
+def _gauges(queues: list[dict[str, Any]]) -> Iterator[str]:
+    for name, words in _GAUGES.items():
+        yield from _head(name, "gauge", words)
+        for queue in queues:
+            label = json.dumps(queue["name"], ensure_ascii=False)
+            yield f"shortlist_{name}{{queue={label}}} {float(queue[name])}"
 
 
 def _head(name: str, kind: str, words: str) -> Iterator[str]:

@@ -103,15 +103,7 @@ class PostgresStore(Store):
         """Connect, and refuse a database that may lose commits."""
         self.close()
         with self._translated():
-            self.link = self._psycopg.connect(
-                self._address,
-                autocommit=True,
-                connect_timeout=3,
-                keepalives_idle=5,
-                keepalives_interval=2,
-                keepalives_count=2,
-            )
-            self.link.execute(_SESSION)
+            self._link_to(_SESSION)
             for name in ("synchronous_commit", "fsync"):
                 if self.link.execute(f"SHOW {name}").fetchone()[0] == "off":
                     self.close()
@@ -119,6 +111,22 @@ class PostgresStore(Store):
                         f"This database may lose decisions that were answered: {name} is off. "
                         "Turn it on for the database and the user, and start again."
                     )
+
+    def connect_to_read(self) -> None:
+        """Connect to a database, or to a copy of one; the server refuses every change."""
+        with self._translated():
+            self._link_to("SET default_transaction_read_only = on")
+
+    def _link_to(self, session: str) -> None:
+        self.link = self._psycopg.connect(
+            self._address,
+            autocommit=True,
+            connect_timeout=3,
+            keepalives_idle=5,
+            keepalives_interval=2,
+            keepalives_count=2,
+        )
+        self.link.execute(session)
 
     def close(self) -> None:
         """Close the connection; the server undoes what was not committed."""

@@ -75,22 +75,18 @@ class SQLiteStore(Store):
         self._inode = 0
 
     def connect(self, *, create: bool = False) -> None:
-        """Open the file; commits wait for the disk."""
+        """Open the file; commits wait for the disk. A new file can be read by its owner only."""
         self.close()
         self._check_file(create)
         try:
+            if create:
+                os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
             if not self._alone:
                 self._door = os.open(f"{self.path}.door", os.O_RDWR | os.O_CREAT, 0o600)
                 self._room = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
             if create:
                 self._take()
-            self.link = sqlite3.connect(
-                f"file:{quote(str(self.path))}?mode={'rwc' if create else 'rw'}",
-                uri=True,
-                isolation_level=None,
-                check_same_thread=False,
-                timeout=0.0 if self._alone else 5.0,
-            )
+            self._link_to("mode=rw")
             mode, sync = self._configure()
         except (sqlite3.Error, OSError) as error:
             raise StoreError(f"{self.path} cannot be opened: {error}") from error
@@ -102,6 +98,23 @@ class SQLiteStore(Store):
                 f"synchronous {sync}). Put it on a local disk."
             )
         self._inode = os.stat(self.path).st_ino
+
+    def connect_to_read(self) -> None:
+        """Open the file for reading; a copy that nobody writes needs no lock and no log."""
+        is_copy = not Path(f"{self.path}-wal").exists()
+        try:
+            self._link_to("mode=ro&immutable=1" if is_copy else "mode=ro")
+        except sqlite3.Error as error:
+            raise StoreError(f"{self.path} cannot be opened: {error}") from error
+
+    def _link_to(self, how: str) -> None:
+        self.link = sqlite3.connect(
+            f"file:{quote(str(self.path))}?{how}",
+            uri=True,
+            isolation_level=None,
+            check_same_thread=False,
+            timeout=0.0 if self._alone else 5.0,
+        )
 
     def _configure(self) -> tuple[str, int]:
         """Set how the file is written; return what the database has made of it."""

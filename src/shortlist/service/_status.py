@@ -92,7 +92,7 @@ def list_queues(call: Call) -> Queues:
 
 
 def read_metrics(call: Call) -> str:
-    """Metrics for Prometheus."""
+    """Metrics for Prometheus; a key for some queues sees theirs alone."""
     store, now = call.store, time.time()
     described = [
         {
@@ -101,7 +101,8 @@ def read_metrics(call: Call) -> str:
         }
         for row in _visible(call)
     ]
-    return call.service.metrics.render(described)
+    of_all = call.key is None or call.key.queues is None
+    return call.service.metrics.render(described, of_all=of_all)
 
 
 def read_status(call: Call) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Proof afterwards: every decision is made again from the log, and every promise is checked.
 
-The audit reads the database and nothing else. It has code of its own for everything that can be
-checked without a controller; only the replay uses the one that decided.
+The audit reads the database, which it cannot change, and nothing else. It has code of its own for
+everything that can be checked without a controller; only the replay uses the one that decided.
 """
 
 from __future__ import annotations
@@ -62,8 +62,11 @@ class QueueAudit:
 
 
 def audit_store(store: Store, *, build: str | None = None) -> list[QueueAudit]:
-    """Audit all queues of a database."""
-    return [audit_queue(store, row, build=build) for row in store.queues()]
+    """Audit all queues of a database; one without queues proves nothing, and is an error."""
+    rows = store.queues()
+    if not rows:
+        raise ValueError("The database has no queue, so that there is nothing to check.")
+    return [audit_queue(store, row, build=build) for row in rows]
 
 
 def audit_queue(store: Store, row: QueueRow, *, build: str | None = None) -> QueueAudit:

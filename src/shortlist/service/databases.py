@@ -21,16 +21,20 @@ def open_store(address: str, *, on_lock: Callable[[bool], None] | None = None) -
 
 
 @contextlib.contextmanager
-def opened(address: str, *, create: bool = False) -> Iterator[Store]:
-    """Open a database that a service has made, or make one, with the present tables."""
+def opened(address: str, *, create: bool = False, only_read: bool = False) -> Iterator[Store]:
+    """Open a database that a service has made, or make one; or open it to change nothing."""
     store = open_store(address)
     if isinstance(store, SQLiteStore) and not create and not store.path.is_file():
         raise ValueError(
             f"There is no database {address}. Start a service first: shortlist serve MODEL"
         )
     try:
-        store.connect(create=create)
-        store.make_tables()
+        if only_read:
+            store.connect_to_read()
+            store.check_tables()
+        else:
+            store.connect(create=create)
+            store.make_tables()
         yield store
     except StoreError as error:
         raise ValueError(f"The database cannot be used: {error}") from error

@@ -138,6 +138,10 @@ class Store:
         """
         raise NotImplementedError
 
+    def connect_to_read(self) -> None:
+        """Open a connection that can change nothing, also to a copy that is read-only."""
+        raise NotImplementedError
+
     def close(self) -> None:
         """Close the connection; what was not committed is undone."""
         raise NotImplementedError
@@ -201,16 +205,24 @@ class Store:
         """Make the tables, unless they exist; one program at a time."""
         with self.write():
             self.query("CREATE TABLE IF NOT EXISTS version (number BIGINT PRIMARY KEY)")
-            found = self.query("SELECT number FROM version")
-            if not found:
+            if not self.query("SELECT number FROM version"):
                 for statement in _schema(self.dialect):
                     self.query(statement)
                 self.query("INSERT INTO version VALUES (?)", _VERSION)
-            elif found != [(_VERSION,)]:
-                raise ValueError(
-                    f"The database has version {found[0][0]}, but this release of shortlist knows "
-                    f"version {_VERSION}. Use the release that made it, or another database."
-                )
+            self.check_tables()
+
+    def check_tables(self) -> None:
+        """Raise an error unless this release made the tables."""
+        try:
+            found = self.query("SELECT number FROM version")
+        except StoreError as error:
+            raise StoreError(f"no service or stream has made its tables ({error}).") from error
+        if found != [(_VERSION,)]:
+            had = found[0][0] if found else "no number"
+            raise ValueError(
+                f"The database has version {had}, but this release of shortlist knows version "
+                f"{_VERSION}. Use the release that made it, or another database."
+            )
 
     def queues(self) -> list[QueueRow]:
         """Return all queues in the order in which they were made."""
