@@ -148,6 +148,9 @@ MUTANTS = [
     # Write, sync, answer
     Mutant("a switch waits for nobody", "service/_roster.py", "WHERE swap < ? AND", "WHERE swap < ? AND FALSE AND", SWAP),
     Mutant("a model is loaded under the lock", "service/_waiting.py", "self._was_quick and model in self._models", "self._was_quick", SWAP),
+    Mutant("a model of any unit", "service/_models.py", "if len(units) > 1 or (", "if (", SWAP),
+    Mutant("a model of any columns", "service/_models.py", "if error is not None and (case or", "if False and (case or", SWAP),
+    Mutant("the id follows the model", "service/setup.py", "                id_fields=model.id_fields,\n", "", SWAP),
     Mutant("no sync of a decision", "service/_sqlite.py", "{'FULL' if self._sync else 'OFF'}", "OFF", DURABLE),
     Mutant("no sync of the folder", "service/durable.py", "        sync_folder(self.path.parent)\n", "", DURABLE),
     Mutant("answer without a record", "service/durable.py", "            self._commit(maker.group())\n", "            self._row = maker.group().row\n", DURABLE),

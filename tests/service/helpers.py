@@ -102,7 +102,6 @@ class PlainModel:
     """Scores a case by its own field `score`."""
 
     scorer = "plain"
-    id_fields = ("id",)
 
     def __init__(self, id):
         self.id = id
@@ -286,7 +285,7 @@ class FakeClock:
         return SteadyClock(limit, wall=lambda: self.wall, steady=lambda: self.steady)
 
 
-def fit_small_model(folder):
+def fit_small_model(folder, *, renamed=None, **options):
     """Fit a model to 600 cases with an amount and a country, and return its file."""
     import pandas as pd
 
@@ -297,10 +296,15 @@ def fit_small_model(folder):
     amount, country = rng.lognormal(3, 1, 600).round(2), rng.choice(["DE", "FR", "US"], 600)
     rare = rng.random(600) < 1 / (1 + np.exp(4 - 0.03 * amount - (country == "US")))
     frame = pd.DataFrame({"amount": amount, "country": country, "fraud": np.where(rare, "y", "n")})
-    frame.to_csv(folder / "cases.csv", index=False)
+    if "id" in options:
+        frame[options["id"]] = [f"case {n}" for n in range(600)]
+    if "work" in options:
+        frame[options["work"].effort] = rng.uniform(1, 5, 600).round(1)
+    frame.rename(columns=renamed or {}).to_csv(folder / "cases.csv", index=False)
     fitted = fit_table(
-        folder / "cases.csv", target="fraud", capacity=Capacity.fraction(0.1), learner="logistic"
-    )
+        folder / "cases.csv", target="fraud", learner="logistic",
+        **{"capacity": Capacity.fraction(0.1), **options},
+    )  # fmt: skip
     save_model(fitted.model, folder / "model")
     return folder / "model"
 

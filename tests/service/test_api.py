@@ -69,6 +69,46 @@ def test_a_known_id_with_other_columns_is_refused(service):
 
 
 @pytest.mark.parametrize(
+    ("first", "second"),
+    [({"id": 1}, {"id": 1.0}), ({"amount": 20}, {"amount": 20.0}), ({"extra": 0}, {"extra": -0.0})],
+)
+def test_a_whole_number_may_be_written_with_a_point(service, first, second):
+    """As an id or as a value: 1 and 1.0 are the same, 1 and 1.5 are not."""
+    for n, body in enumerate((first, second)):
+        answer = service.post(f"{BASE}/decisions", json={**case("a"), **body})
+        assert (answer.status_code, answer.json()["repeated"]) == (200, n == 1)
+    answer = service.post(f"{BASE}/decisions", json={**case("a"), **first, "country": "FR"})
+    assert answer.status_code == 422
+    assert service.post(f"{BASE}/decisions", json=case(1.5)).status_code == 422
+
+
+def test_numbers_of_a_query_are_digits(untouched):
+    """As in JSON: no underscores, signs or blanks."""
+    for wrong in ("1_0", "%2B10", "+10", "010", "1.5", "ten"):
+        assert untouched.get(f"{BASE}/log?limit={wrong}").status_code == 422, wrong
+
+
+def test_what_remains_respects_the_shared_total(tmp_path, model_file):
+    """Room in the queue alone is no room: the total of all queues may be used up."""
+    options = {"queues": {"north": 9}, "made": {"total": 5}}
+    with serving(tmp_path / "shortlist.db", model_file, count=4, **options) as client:
+        flags = {}
+        for name in ("default", "north"):
+            path = f"/v1/queues/{name}/decisions"
+            cases = [case(n, 900.0, "US") for n in range(100)]
+            flags[name] = sum(each["flag"] for each in client.post(path, json=cases).json())
+            left = 5 - sum(flags.values())
+            remaining = {
+                row["name"]: row["remaining"] for row in client.get("/v1/queues").json()["queues"]
+            }
+            assert remaining == {
+                "default": min(4 - flags["default"], left),
+                "north": min(9 - flags.get("north", 0), left),
+            }
+        assert left == 0 < 9 - flags["north"]
+
+
+@pytest.mark.parametrize(
     ("kind", "status"),
     [
         ("application/json", 200),

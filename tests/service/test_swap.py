@@ -8,8 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
+from shortlist import Capacity
 from shortlist.service._models import ModelCache
-from tests.service.helpers import case, serve, serving
+from shortlist.tables import WorkColumns
+from tests.service.helpers import case, fit_small_model, serve, serving
 
 BASE = "/v1/queues/default"
 FILE = {"content-type": "application/octet-stream"}
@@ -137,3 +139,108 @@ def test_no_model_is_loaded_while_the_queue_is_locked(address, model_file, other
         assert one.post(f"{BASE}/model", content=content, headers=FILE).json()["model"] == 2
         assert two.post(f"{BASE}/decisions", json=case("c")).json()["model"] == 2
     assert locked == [False]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Return model files that differ from the small one: in a column, its id, or what it weighs."""
+    minutes, hours = (WorkColumns(effort="effort", unit=unit) for unit in ("minutes", "hours"))
+    work = {"capacity": Capacity.effort(0.5, per=1)}
+    made = {
+        "column": {"renamed": {"country": "land"}},
+        "kind": {"renamed": {"amount": "country", "country": "amount"}},
+        "number": {"id": "number"},
+        "account": {"id": "account"},
+        "minutes": {"work": minutes, **work},
+        "hours": {"work": hours, **work},
+    }
+    return {
+        name: fit_small_model(tmp_path_factory.mktemp(name), **options)
+        for name, options in made.items()
+    }
+
+
+def post_model(client, file, query=""):
+    """Send a model file."""
+    return client.post(f"{BASE}/model{query}", content=file.read_bytes(), headers=FILE)
+
+
+@pytest.mark.parametrize(
+    ("present", "other", "words"),
+    [
+        ("small", "column", "'land' is missing"),
+        ("small", "kind", "must be a finite number"),
+        ("small", "account", "ids in 'id'"),
+        ("number", "account", "ids in 'number'"),
+        ("minutes", "small", "without --effort"),
+        ("minutes", "hours", "another unit"),
+    ],
+)
+@pytest.mark.parametrize("flagged", [False, True])
+def test_a_model_that_does_not_fit_is_refused(
+    tmp_path, model_file, files, present, other, words, flagged
+):
+    """By its columns, its id or its unit; the queue goes on with the model that it has."""
+    known = {**files, "small": model_file}
+    of_work = {"made": {"of_work": True}} if present == "minutes" else {}
+    body = {**case("a", 900.0, "US"), "number": "a", "effort": 1.0}
+    with serving(tmp_path / "shortlist.db", known[present], **of_work) as client:
+        if flagged:
+            assert client.post(f"{BASE}/decisions", json=body).json()["flag"]
+        for query in ("", "?dry_run=true"):
+            refused = post_model(client, known[other], query)
+            assert refused.status_code == 422
+            assert words in refused.json()["detail"]
+            assert "queue 'default'" in refused.json()["detail"]
+        answer = client.post(f"{BASE}/decisions", json={**body, "id": "b", "number": "b"})
+        assert (answer.status_code, answer.json()["model"]) == (200, 1)
+
+
+def test_a_start_that_adopts_a_model_compares_it(tmp_path, model_file, files):
+    """A model that does not fit the queue is an error there as well."""
+    with serving(tmp_path / "shortlist.db", model_file):
+        pass
+    with (
+        pytest.raises(ValueError, match="does not fit the queue 'default'"),
+        serving(tmp_path / "shortlist.db", files["column"], adopt=True),
+    ):
+        pass
+
+
+def test_a_column_that_cases_have_may_be_new_to_the_model(tmp_path, model_file, files):
+    """The latest flagged case was sent with it."""
+    with serving(tmp_path / "shortlist.db", model_file) as client:
+        body = {**case("a", 900.0, "US"), "land": "US"}
+        assert client.post(f"{BASE}/decisions", json=body).json()["flag"]
+        assert post_model(client, files["column"]).json()["model"] == 2
+        after = client.post(f"{BASE}/decisions", json={**body, "id": "b"})
+        assert (after.status_code, after.json()["model"]) == (200, 2)
+
+
+def test_a_dry_run_changes_nothing(address, model_file, other_file):
+    """It says that the model fits, and nobody loads or keeps it."""
+    with serving(address, model_file) as client:
+        before = client.get(f"{BASE}/log").json()
+        tried = post_model(client, other_file, "?dry_run=true").json()
+        assert tried["dry_run"] is True
+        assert tried["seq"] == before["entries"][-1]["seq"]
+        assert client.get(f"{BASE}/log").json() == before
+        for table in ("swap", "model WHERE id > 1"):
+            query = f"SELECT count(*) FROM {table}"
+            assert client.service.store.query(query) == [(0,)]
+        assert post_model(client, other_file, "?dry_run=maybe").status_code == 422
+
+
+def test_the_id_column_belongs_to_the_queue(address, model_file, files, monkeypatch):
+    """The same body is the same case, although the new model knows no id column."""
+    monkeypatch.setattr("shortlist.service._group._SNAPSHOT_EVERY", 1)  # a start begins with it
+    body = {**case("for the new model", 900.0, "US"), "number": "for the queue"}
+    with serving(address, files["number"]) as client:
+        first = client.post(f"{BASE}/decisions", json=body).json()
+        assert post_model(client, model_file).json()["model"] == 2
+        again = client.post(f"{BASE}/decisions", json=body).json()
+        assert (first["id"], again["id"]) == ("for the queue", "for the queue")
+        assert again["repeated"]
+        assert client.get(f"{BASE}/status").json()["seen"] == 1
+    with serving(address, None) as client:
+        assert client.post(f"{BASE}/decisions", json=body).json()["repeated"]

@@ -27,6 +27,7 @@ __all__ = [
     "Listing",
     "Log",
     "LogQuery",
+    "ModelQuery",
     "Outcome",
     "OutcomeBody",
     "Queue",
@@ -57,7 +58,7 @@ def _one_or_many(one: str, *many: str, **limits: int) -> Meta:
 
 
 class Case(Struct):
-    """The id of a case (in the model's own id column, or `id`) and its columns."""
+    """The id of a case (in the id column of the queue's first model, or `id`) and its columns."""
 
     id: Annotated[str, Meta(min_length=1, max_length=200)] | int | UnsetType = UNSET
 
@@ -100,6 +101,12 @@ class ListQuery(Struct):
     period: Annotated[int, Meta(ge=-1, le=1 << 53)] = -1
     limit: Annotated[int, Meta(ge=1, le=1_000)] = 200
     skip: Seq = 0
+
+
+class ModelQuery(Struct):
+    """Whether a model is only compared with the queue."""
+
+    dry_run: bool = False
 
 
 class LogQuery(Struct):
@@ -194,7 +201,10 @@ class Outcome(Struct):
 
 
 class Changed(Struct):
-    """A change that all workers follow: its place in the log, its moment, and what it was."""
+    """A change that all workers follow: its place in the log, its moment, and what it was.
+
+    Of a dry run, the place is that of the latest entry.
+    """
 
     seq: int
     at: float
@@ -203,6 +213,7 @@ class Changed(Struct):
     begins: float | UnsetType = msgspec.field(name="from", default=UNSET)
     model: int | UnsetType = UNSET
     observed: int | UnsetType = UNSET
+    dry_run: bool | UnsetType = UNSET
 
 
 class Log(Struct):

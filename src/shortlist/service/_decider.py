@@ -173,7 +173,8 @@ class Decider:
         if self.replica is None:
             self.replica = join_queue(self._store, self.queue, self._config.build)
         if not self.ready:
-            self.id_fields = self._models.get(self.replica.model, self._store).id_fields
+            self._models.get(self.replica.model, self._store)  # loaded while nobody waits
+            self.id_fields = self.replica.settings.id_fields
             self.ready = True
         return self.replica
 

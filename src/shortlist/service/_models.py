@@ -21,8 +21,8 @@ from ..capacity import Capacity
 from ..tables import ReadOptions, TableModel, WorkColumns, load_model
 from ..tables.reasons import reasons_for
 from ..tables.row_parser import RowParser
-from .settings import build_name
-from .store import Entry, Store
+from .settings import QueueSettings, build_name
+from .store import MODEL, Entry, QueueRow, Store
 
 __all__ = [
     "Item",
@@ -32,6 +32,7 @@ __all__ = [
     "calibration_of",
     "expected_arrivals",
     "is_own_scorer",
+    "model_of",
     "read_model",
 ]
 
@@ -122,16 +123,44 @@ class LoadedModel:
             return [items[0]._replace(error=_one_line(error))]
         return [item if item.error else item._replace(score=next(scores)) for item in items]
 
-    def warm_up(self) -> None:
-        """Score the usual case, so that compiled functions are there before the first request."""
+    @property
+    def usual_case(self) -> dict[str, Any]:
+        """The columns of the usual case."""
         usual = {
             name: None if isinstance(value, float) and value != value else value
             for name, value in self.table.reference.items()
         }
-        weights = dict.fromkeys((self.table.schema.work or WorkColumns()).columns.values(), 1.0)
-        item = self.read(usual | weights)
+        return usual | dict.fromkeys(self._work.columns.values(), 1.0)
+
+    @property
+    def _work(self) -> WorkColumns:
+        return self.table.schema.work or WorkColumns()
+
+    def warm_up(self) -> None:
+        """Score the usual case, so that compiled functions are there before the first request."""
+        item = self.read(self.usual_case)
         if item.error is None:
             self.score([item])
+
+    def check_fit(self, settings: QueueSettings, present: LoadedModel, case: Any) -> None:
+        """Raise an error unless a queue can go on with this model: its unit, its columns, its id.
+
+        Its columns fit if it can read the latest flagged case, or else the usual case of the
+        present model.
+        """
+        id, *_ = settings.id_fields or ("id",)
+        if self.table.schema.id not in (None, *settings.id_fields) or id in self.table.reference:
+            raise ValueError(f"The cases of the queue have their ids in {id!r}.")
+        if settings.of_work:
+            usual_effort(self.table)
+        units = {model._work.unit for model in (self, present)}
+        weights = {tuple(model._work.columns) for model in (self, present)}
+        if len(units) > 1 or (settings.worth is not None and len(weights) > 1):
+            raise ValueError("It weighs cases in another unit, or by another kind of column.")
+        sample = case or present.usual_case
+        error = self.read(sample).error
+        if error is not None and (case or present.read(sample).error is None):
+            raise ValueError(f"It cannot read cases that the present model reads: {error}")
 
     def frame(self, items: list[Item]) -> Any:
         """Return cases as rows for the model."""
@@ -192,6 +221,24 @@ class ModelCache:
             return self._keep(model)
         with self._reading:
             return self._keep(self._loaded.get(id) or self._load(id, store))
+
+    def check_fit(self, model: LoadedModel, row: QueueRow, store: Store) -> None:
+        """Raise an error unless a queue can go on with a model."""
+        flagged = store.query(
+            "SELECT body FROM log WHERE queue = ? AND slot IS NOT NULL "
+            "ORDER BY period DESC, slot DESC LIMIT 1",
+            row.id,
+        )
+        try:
+            present = self.get(model_of(store, row.id), store)
+        except (ValueError, ImportError):  # such as after an update of this program
+            present = model
+        case = json.loads(flagged[0][0] or "{}") if flagged else None
+        try:
+            model.check_fit(QueueSettings.from_json(row.settings), present, case)
+        except ValueError as error:
+            detail = f"The model does not fit the queue {row.name!r}. {error}"
+            raise ValueError(detail) from None
 
     def _load(self, id: int, store: Store) -> LoadedModel:
         [(content, scorer)] = store.query("SELECT file, scorer FROM model WHERE id = ?", id)
@@ -257,6 +304,14 @@ def calibration_bytes(model: TableModel) -> bytes:
     """Return the calibration scores of a model, as the database keeps them."""
     scores = np.asarray(model.classifier.calibration_scores_, dtype="<f8")
     return np.asarray(lift(scores), dtype="<f8").tobytes()
+
+
+def model_of(store: Store, queue: int) -> int:
+    """Return the model of a queue."""
+    [(body,)] = store.query(
+        "SELECT body FROM log WHERE queue = ? AND kind = ? ORDER BY seq DESC LIMIT 1", queue, MODEL
+    )
+    return int(json.loads(body)["model"])
 
 
 def calibration_of(store: Store, id: int) -> Floats:

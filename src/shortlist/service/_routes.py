@@ -17,6 +17,7 @@ from ._api import (
     Changed,
     Log,
     LogQuery,
+    ModelQuery,
     Route,
     SomeCases,
 )
@@ -25,7 +26,7 @@ from ._requests import Problem
 from ._service import Call
 from ._waiting import Case
 from .settings import QueueSettings
-from .store import CAPACITY, MODEL, OBSERVATION
+from .store import CAPACITY, MODEL, OBSERVATION, QueueRow
 
 __all__ = ["ROUTES"]
 
@@ -64,7 +65,8 @@ def _id_of(fields: Any, names: tuple[str, ...]) -> str:
         detail = f"A case must be an object with its columns; got {fields!r:.80}."
         raise Problem(400, "invalid-json", detail)
     given = next((fields[name] for name in names if name in fields), None)
-    case = str(given) if type(given) is int else given
+    plain = _plain_number(given)
+    case = str(plain) if type(plain) is int else plain
     if not isinstance(case, str) or not 0 < len(case) <= _LONGEST_ID or not case.isprintable():
         raise Problem(
             422,
@@ -76,7 +78,14 @@ def _id_of(fields: Any, names: tuple[str, ...]) -> str:
 
 
 def _digest(fields: dict[str, Any]) -> bytes:
-    return blake2b(_SORTED.encode(fields), digest_size=16).digest()
+    plain = {name: _plain_number(value) for name, value in fields.items()}
+    return blake2b(_SORTED.encode(plain), digest_size=16).digest()
+
+
+def _plain_number(value: Any) -> Any:
+    """Return 1.0 as 1: programs differ in how they write a whole number."""
+    is_whole = type(value) is float and value.is_integer() and abs(value) < 1 << 53
+    return int(value) if is_whole else value
 
 
 # --- changes that all workers follow --------------------------------------------------------------
@@ -95,17 +104,28 @@ async def change_capacity(call: Call, body: CapacityBody) -> Changed:
     return Changed(**place, **amount, begins=max(place["at"], begins or 0.0))
 
 
-async def change_model(call: Call, body: bytes) -> Changed:
-    """Switch to another model, once every worker has loaded it."""
+async def change_model(call: Call, body: bytes, query: ModelQuery) -> Changed:
+    """Switch to another model that fits the queue, once every worker has loaded it."""
     service = call.service
     service.decider(call.queue)
     try:
         model = await service.loop.run_in_executor(None, service.models.read, body)
     except (ValueError, ImportError, OSError) as error:
         raise Problem(422, "invalid-value", f"The model cannot be read: {error}") from None
+    row = await service.ask(_check_fit, call, model)
+    if query.dry_run:
+        return Changed(row.last_seq, row.high_water, dry_run=True)
     id = (await service.ask(service.models.add, body, call.store, model)).id
     await service.load_everywhere(id)
     return Changed(**await call.change(MODEL, {"model": id}), model=id)
+
+
+def _check_fit(call: Call, model: LoadedModel) -> QueueRow:
+    try:
+        call.service.models.check_fit(model, call.row, call.store)
+    except ValueError as error:
+        raise Problem(422, "invalid-value", str(error)) from None
+    return call.row
 
 
 async def observe(call: Call, body: SomeCases) -> Changed:

@@ -76,8 +76,21 @@ def describe_queue(store: Store, queue: QueueRow, now: float) -> Queue:
     capacity = capacity_at(capacities_of(store, queue.id), at)
     return Queue(
         queue.name, capacity, settings.unit, settings.period, number, start, end, used, queue.used,
-        max(capacity - used, 0), queue.seen, queue.total, queue.last_seq,
+        _remaining(store, queue, number, capacity - used), queue.seen, queue.total, queue.last_seq,
     )  # fmt: skip
+
+
+def _remaining(store: Store, queue: QueueRow, number: int, own: float) -> float:
+    """Return what is left of the capacity in a period; its flags need room in the total, too."""
+    left = store.query(
+        "SELECT capacity - (SELECT coalesce(max(slot), 0) FROM total_slot WHERE total = name AND "
+        "period = ?) FROM total WHERE name = ?",
+        number,
+        queue.total,
+    )
+    shared = max(left[0][0], 0) if left else math.inf
+    of_work = QueueSettings.from_json(queue.settings).of_work
+    return max(0, own if of_work and shared else min(own, shared))
 
 
 def _visible(call: Call) -> list[QueueRow]:

@@ -58,6 +58,8 @@ class QueueSettings(NamedTuple):
         Whether the database itself limits the flags of each period.
     is_guarded : bool
         Whether moments come with the cases, so that the controller refuses those far ahead.
+    id_fields : tuple of str
+        The fields of a case that may hold its id, the first one first; whatever the model is.
     """
 
     period: float | str | None
@@ -69,12 +71,14 @@ class QueueSettings(NamedTuple):
     probe_key: str | None = None
     is_capped: bool = True
     is_guarded: bool = False
+    id_fields: tuple[str, ...] = ("id",)
 
     @staticmethod
     @lru_cache(maxsize=64)
     def from_json(text: str) -> QueueSettings:
         """Read what :meth:`to_json` wrote."""
-        return QueueSettings(**json.loads(text))
+        read = json.loads(text)
+        return QueueSettings(**{**read, "id_fields": tuple(read["id_fields"])})
 
     def to_json(self) -> str:
         """Return the settings as text."""

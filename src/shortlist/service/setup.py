@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 import time
 from collections.abc import Mapping
@@ -11,7 +10,7 @@ from typing import Any
 
 from ..online import DriftAlarm
 from ._group import GroupMaker, join_queue, make_queue
-from ._models import ModelCache, calibration_of, expected_arrivals, usual_effort
+from ._models import ModelCache, calibration_of, expected_arrivals, model_of, usual_effort
 from ._status import capacities_of, capacity_at
 from .databases import opened
 from .settings import QueueSettings, build_name, first_controller
@@ -56,12 +55,16 @@ def prepare(
                 usual_effort(model.table) if of_work else None,
                 probe,
                 (probe_key or secrets.token_hex(16)) if probe else None,
+                id_fields=model.id_fields,
             )
+            for row in store.queues() if adopt else []:
+                if row.name in queues:
+                    models.check_fit(model, row, store)
             _make_queues(store, queues, settings, model.id, total, adopt=adopt)
         elif not store.queues():
             raise ValueError("The database has no queue yet. Name a model file to make one.")
         for row in store.queues():
-            id = _model_of(store, row.id)
+            id = model_of(store, row.id)
             models.get(id, store)
             warm_up_controller(QueueSettings.from_json(row.settings), store, id)
     return models
@@ -108,13 +111,6 @@ def _total_of(store: Store, name: str | None) -> int | None:
     return int(rows[0][0]) if rows else None
 
 
-def _model_of(store: Store, queue: int) -> int:
-    [(body,)] = store.query(
-        "SELECT body FROM log WHERE queue = ? AND kind = ? ORDER BY seq DESC LIMIT 1", queue, MODEL
-    )
-    return int(json.loads(body)["model"])
-
-
 def _compare(
     store: Store,
     row: QueueRow,
@@ -131,7 +127,7 @@ def _compare(
         **{name: (getattr(kept, name), getattr(settings, name)) for name in _FIXED},
         "total": (_total_of(store, row.total), total),
         "capacity": (capacity_at(capacities_of(store, row.id), time.time()), count),
-        "model": (_model_of(store, row.id), model),
+        "model": (model_of(store, row.id), model),
     }
     differing = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
     words = "; ".join(f"{name} {had!r}, and not {now!r}" for name, (had, now) in differing.items())
