@@ -3,6 +3,7 @@
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
@@ -30,6 +31,22 @@ def model():
 def recent():
     """Return new items."""
     return make_fraud(3_000, prevalence=0.1, random_state=1)
+
+
+@pytest.mark.filterwarnings("ignore:X (does not have|has) .*feature names")
+@pytest.mark.parametrize("ids", [None, "ids"])
+def test_a_frame_and_an_array_are_decided_alike(recent, ids):
+    """Whichever of them the classifier learned from, and in whatever order names come."""
+    X, y = recent
+    frame = pd.DataFrame(X).rename(columns="f{}".format)
+    known = {} if ids is None else {"ids": np.arange(len(X))}
+    capacity = Capacity.fraction(0.05)
+    for learned, other in ((frame, X), (X, frame)):
+        fitted = CapacityClassifier(LOGISTIC, capacity=capacity, random_state=0)
+        fitted.fit(learned[:1_000], y[:1_000], **{"ids": np.arange(1_000)} if known else {})
+        assert_array_equal(fitted.flag(learned, **known), fitted.flag(other, **known))
+        fitted = fitted.recalibrate(other, **known)
+        assert_array_equal(fitted.flag(learned, **known), fitted.flag(other, **known))
 
 
 def test_lists_are_ranked_by_all_models(model, recent):

@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from scipy import sparse, stats
 
-from shortlist._core.ids import hash_ids, hash_rows
+from shortlist._core.ids import columns_of, hash_ids, hash_rows
 
 
 def test_keys_are_uniform():
@@ -40,8 +40,12 @@ def test_sparse_and_dense_rows_agree():
     table = np.random.default_rng(0).integers(0, 3, size=(50, 7)).astype(float)
     stored_zero = sparse.csr_array(table)
     stored_zero.data[:5] = 0
-    for matrix in (sparse.csr_array(table), sparse.coo_matrix(table), stored_zero):
+    once = sparse.csr_array(table)
+    halves, columns = (np.repeat(each, 2) for each in (once.data / 2, once.indices))
+    stored_twice = sparse.csr_array((halves, columns, 2 * once.indptr), table.shape)
+    for matrix in (once, sparse.coo_matrix(table), stored_zero, stored_twice):
         assert_array_equal(hash_rows(matrix), hash_rows(matrix.toarray()))
+    assert stored_twice.nnz == 2 * once.nnz  # it is left as it is
 
 
 def test_wide_sparse_rows_are_not_made_dense():
@@ -55,6 +59,18 @@ def test_columns_are_known_by_name():
     frame = pd.DataFrame({"a": [1, 2], "b": [3.5, 4.5], "c": ["x", "y"]})
     assert_array_equal(hash_rows(frame), hash_rows(frame[["c", "a", "b"]]))
     assert_array_equal(hash_rows(frame), hash_rows(pl.from_pandas(frame)))
+
+
+@pytest.mark.parametrize("container", [pd.DataFrame, pl.DataFrame, np.asarray, sparse.csr_array])
+def test_rows_are_hashed_as_those_that_were_learned_from(container):
+    """An array gets the names of the frame, and a frame gets numbers like the array."""
+    table = np.random.default_rng(0).integers(0, 3, size=(50, 3)).astype(float)
+    frame = pd.DataFrame(table, columns=["a", "b", "c"])
+    named = {"schema": ["a", "b", "c"]} if container is pl.DataFrame else {}
+    named = {"columns": ["a", "b", "c"]} if container is pd.DataFrame else named
+    rows = container(table, **named)
+    for learned in (frame, table):
+        assert_array_equal(hash_rows(rows, columns=columns_of(learned)), hash_rows(learned))
 
 
 @pytest.mark.parametrize("make", [lambda v: pd.array(v, dtype="Int64"), pl.Series])

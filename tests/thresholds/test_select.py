@@ -88,6 +88,8 @@ def test_bad_arguments_are_explained():
     for texts in (["a", "b"], ["0.3", "0.2"], np.array(["1", 2], dtype=object)):
         with pytest.raises(ValueError, match="must be numbers"):
             select(texts, Capacity.count(1))
+    with pytest.raises(ValueError, match=r"scores must lie between .*beyond that"):
+        select([10**400, 1], Capacity.count(1))
 
 
 def test_a_large_batch_is_filled_as_if_it_were_sorted(monkeypatch):

@@ -22,6 +22,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import math
+from collections.abc import Sequence
 from decimal import Decimal
 from numbers import Rational, Real
 from typing import Any
@@ -42,6 +43,8 @@ _DRAW_SEED = 0x5EED
 _STANDARD_ERRORS = 6  # of the number of drawn items
 
 Words = NDArray[np.uint64]
+#: Names of columns, of which arrays have none; None if they are not known.
+Columns = Sequence[Any] | None
 
 _MISSING = np.uint64(0x9E6C63D0676A9A99)
 _NOT_WHOLE = np.uint64(0xD1B54A32D192ED03)
@@ -227,11 +230,11 @@ def keys_by_id(ids: NDArray[Any] | None, *, seed: int) -> TieKeys:
     return lambda tied: hash_ids(tied if ids is None else ids[tied], seed=seed)
 
 
-def tie_keys_of(X: Any, ids: ArrayLike | None, *, seed: int) -> TieKeys:
+def tie_keys_of(X: Any, ids: ArrayLike | None, *, seed: int, columns: Columns = None) -> TieKeys:
     """Return the tie keys of items: a hash of their ids, or else of the rows' own values."""
     if ids is not None:
         return keys_by_id(check_ids(ids, n_rows(X)), seed=seed)
-    return lambda tied: hash_rows(take_rows(indexable(X)[0], tied), seed=seed)
+    return lambda tied: hash_rows(take_rows(indexable(X)[0], tied), seed=seed, columns=columns)
 
 
 def lots_of(keys: Doubles) -> Doubles:
@@ -252,32 +255,55 @@ def check_keyed_alike(by_ids: bool, calibrated_by_ids: bool) -> None:
         )
 
 
-def hash_rows(X: Any, *, seed: int = 0) -> Doubles:
-    """Return one key in [0, 1) per row of a data frame, array, sparse matrix or sequence."""
-    return _unit_interval(_mix(_sum_over_columns(X, seed)))
+def columns_of(X: Any) -> Columns:
+    """Return the names of the columns of a frame; none for rows of any other kind."""
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    return frame.columns if isinstance(frame, nw.DataFrame) else []
 
 
-def _sum_over_columns(X: Any, seed: int) -> Words:
+def hash_rows(X: Any, *, seed: int = 0, columns: Columns = None) -> Doubles:
+    """Return one key in [0, 1) per row of a data frame, array, sparse matrix or sequence.
+
+    Columns are known by their names in a frame, in whatever order they come, and by their numbers
+    elsewhere. `columns` are those of the rows that a model learned from: where these had names, an
+    array is hashed as a frame with the names, and where they had none, a frame as an array.
+    """
+    return _unit_interval(_mix(_sum_over_columns(X, seed, columns)))
+
+
+def _sum_over_columns(X: Any, seed: int, columns: Columns) -> Words:
     """Add up the bits of a row, each mixed with its column: the position of a value matters."""
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     with np.errstate(over="ignore"):
         if isinstance(frame, nw.DataFrame):
+            names = [] if columns is not None and not columns else frame.columns
+            places = _places(frame.shape[1], names, seed)
             words = np.zeros(len(frame), dtype=np.uint64)
-            for column in frame.iter_columns():  # known by name, in whatever order they come
-                place = _hash_values(np.array([column.name], dtype=object), seed)
+            for column, place in zip(frame.iter_columns(), places, strict=True):
                 words += _mix(_hash_values(values_of(column), seed) + place)
             return words
         if sparse.issparse(X):
-            return _sum_over_entries(sparse.csr_array(X), seed)
+            return _sum_over_entries(_summed(X), seed, columns)
         table = values_of(X) if isinstance(X, np.ma.MaskedArray) else np.asarray(X)
         flat = table.reshape(len(table), int(np.prod(table.shape[1:])))
         hashed = _hash_values(flat.ravel(), seed).reshape(flat.shape)
-        return _mix(hashed + _places(flat.shape[1], seed)).sum(axis=1, dtype=np.uint64)
+        places = _places(flat.shape[1], columns, seed)
+        return _mix(hashed + places).sum(axis=1, dtype=np.uint64)
 
 
-def _sum_over_entries(X: Any, seed: int) -> Words:
+def _summed(X: Any) -> Any:
+    """Return a sparse table by rows; what is stored for one place several times is added up."""
+    by_rows = sparse.csr_array(X)
+    if by_rows.has_canonical_format:
+        return by_rows
+    by_rows = by_rows.copy()
+    by_rows.sum_duplicates()
+    return by_rows
+
+
+def _sum_over_entries(X: Any, seed: int, columns: Columns) -> Words:
     """Do the same for a sparse table: start from a row of zeros, and correct its stored entries."""
-    places = _places(X.shape[1], seed)
+    places = _places(X.shape[1], columns, seed)
     zero = _hash_values(np.zeros(1), seed)
     change = _mix(_hash_values(X.data, seed) + places[X.indices]) - _mix(zero + places[X.indices])
     totals = np.concatenate([np.zeros(1, np.uint64), np.cumsum(change, dtype=np.uint64)])
@@ -285,9 +311,10 @@ def _sum_over_entries(X: Any, seed: int) -> Words:
     return row_of_zeros + totals[X.indptr[1:]] - totals[X.indptr[:-1]]
 
 
-def _places(n_columns: int, seed: int) -> Words:
-    """Return the bits of the columns of an array, which are known by their numbers."""
-    return _hash_values(np.arange(n_columns), seed)
+def _places(n_columns: int, names: Columns, seed: int) -> Words:
+    """Return the bits of columns, by their names if there is one for each, or by their numbers."""
+    named = names is not None and len(names) == n_columns
+    return _hash_values(_objects(names) if named else np.arange(n_columns), seed)
 
 
 def _hash_values(values: NDArray[Any], seed: int) -> Words:

@@ -118,6 +118,11 @@ def _as_floats(array: NDArray[Any], name: str) -> NDArray[np.float64]:
         return array.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must be numbers; got dtype {array.dtype}.") from error
+    except OverflowError as error:
+        raise ValueError(
+            f"{name} must lie between -1.8e308 and 1.8e308, as 64-bit floats do; got a number "
+            "beyond that. Scale them down."
+        ) from error
 
 
 def name_rows(rows: NDArray[np.intp]) -> str:

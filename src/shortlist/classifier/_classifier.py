@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from .._core import folds, scoring
 from .._core.arrays import Floats, Mask, Rows, TieKeys
-from .._core.ids import check_ids, number_groups
+from .._core.ids import Columns, check_ids, columns_of, number_groups
 from .._core.labels import count_labels, find_rare
 from .._core.probing import check_probe
 from .._core.validation import UNCHANGED, check_confidence, check_option, check_seed
@@ -249,6 +249,7 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
     classes_: NDArray[Any]
     rare_label_: Any
     rule_: Rule
+    _columns: Columns = None
 
     def __init__(
         self,
@@ -330,6 +331,7 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
         X, y = indexable(X, y)
         seed = check_seed(self.random_state)
         y, is_rare = self._learn_labels(y)
+        self._columns = columns_of(X)
         facts = _facts_of(X, segments, **known)
         terms = self._terms(ReferencePrevalence.of_labels(is_rare, facts.groups, seed=seed), seed)
         self._check_possible(segments, facts, terms)
@@ -609,9 +611,7 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
             efforts, `scores` are value * probability / effort, as the thresholds are.
         """
         self._check_fitted()
-        facts = _facts_of(
-            X, self.rule_.segments, ids=ids, segments=segments, values=values, efforts=efforts
-        )
+        facts = self._facts(X, ids=ids, segments=segments, values=values, efforts=efforts)
         self.rule_.check_work(facts)
         fold_of = self.rule_.fold_of(facts)
         scores = self._score(X) if fold_of is None else self._score_by_folds(X, fold_of)
@@ -803,9 +803,7 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
             probability of each answer.
         """
         self._check_fitted()
-        facts = _facts_of(
-            X, self.rule_.segments, ids=ids, segments=segments, values=values, efforts=efforts
-        )
+        facts = self._facts(X, ids=ids, segments=segments, values=values, efforts=efforts)
         chosen = self.rule_.choose(
             self._score(X).rare,
             facts,
@@ -880,7 +878,7 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
         check_consistent_length(X, y)
         capacities = self._segment_capacities
         known = {"ids": ids, "segments": segments, "groups": groups}
-        facts = _facts_of(X, capacities, **known, values=values, efforts=efforts)
+        facts = _facts_of(X, capacities, self._columns, **known, values=values, efforts=efforts)
         is_rare = None if y is None else find_rare(y, self.rare_label_)[0]
         return self._recalibrate(self._score(X).rare, facts, is_rare, capacities)
 
@@ -1058,6 +1056,10 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "rule_")
 
+    def _facts(self, X: Any, **known: ArrayLike | None) -> RowFacts:
+        """Check what was passed with new rows."""
+        return _facts_of(X, self.rule_.segments, self._columns, **known)
+
     def _check_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():  # asked here because check_is_fitted is slow
             check_is_fitted(self)
@@ -1070,6 +1072,7 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
 def _facts_of(
     X: Any,
     capacities: SegmentCapacities | None,
+    columns: Columns = None,
     *,
     ids: ArrayLike | None = None,
     segments: ArrayLike | None = None,
@@ -1080,7 +1083,7 @@ def _facts_of(
     """Check what was passed with rows, and number their segments and groups."""
     known = (ids, segments, groups, values, efforts, capacities)
     if all(each is None for each in known):
-        return RowFacts(X)
+        return RowFacts(X, columns=columns)
     n_items = scoring.n_rows(X)
     divided = segments is not None or capacities is not None
     return RowFacts(
@@ -1090,6 +1093,7 @@ def _facts_of(
         number_groups(groups, n_items),
         check_values(values, n_items),
         check_efforts(efforts, n_items),
+        columns,
     )
 
 

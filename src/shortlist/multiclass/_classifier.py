@@ -32,7 +32,7 @@ from .._core.folds import (
     splits_of,
     take_trained,
 )
-from .._core.ids import check_ids, hash_ids, hash_rows
+from .._core.ids import check_ids, columns_of, hash_ids, hash_rows
 from .._core.ranking import as_calibrated
 from .._core.scoring import n_rows, probabilities
 from .._core.validation import UNCHANGED, check_confidence, check_option, check_seed
@@ -225,7 +225,7 @@ class MulticlassCapacityClassifier(
         with restored_on_error(self):
             self._check_params()
             X, y = indexable(X, y)
-            self._seed = check_seed(self.random_state)
+            self._seed, self._columns = check_seed(self.random_state), columns_of(X)
             y = check_labels(y)
             joint = self._learn_capacities(self._learn_classes(y))
             codes = segment_codes(segments, joint.segments, n_rows(X))
@@ -358,7 +358,7 @@ class MulticlassCapacityClassifier(
         columns = assign(
             np.column_stack([np.zeros(len(gains)), gains]),
             **joint.batch_limits(codes),
-            ids=hash_rows(indexable(X)[0], seed=self._seed) if ids is None else ids,
+            ids=self._hash(X) if ids is None else ids,
             random_state=self._seed,
         )
         return self.classes_[self._valuation.classes_of(columns, posteriors)]
@@ -552,4 +552,7 @@ class MulticlassCapacityClassifier(
             return None
         if ids is not None:
             return hash_ids(ids, seed=self._seed)
-        return hash_rows(indexable(X)[0], seed=self._seed)
+        return self._hash(X)
+
+    def _hash(self, X: Any) -> Floats:
+        return hash_rows(indexable(X)[0], seed=self._seed, columns=self._columns)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core.arrays import Floats, Mask, Rows, TieKeys
-from .._core.ids import check_keyed_alike, tie_keys_of
+from .._core.ids import check_keyed_alike
 from .._core.intervals import Interval, clopper_pearson_lower
 from .._core.probing import probe_seed
 from .._core.ranking import Cuts, as_calibrated, keys_within
@@ -129,7 +129,7 @@ class Rule:
         """Return the number of the model that judges each row, by a hash; None if there is one."""
         if len(self.samples) == 1:
             return None
-        picks = tie_keys_of(facts.X, facts.ids, seed=self.terms.seed + 1)
+        picks = facts.keys(self.terms.seed + 1)
         return (picks(np.arange(n_rows(facts.X))) * len(self.samples)).astype(np.intp)
 
     def decide(self, scores: Scores, facts: RowFacts, fold_of: Rows | None = None) -> Decisions:
@@ -172,7 +172,7 @@ class Rule:
         if sample.tie_keys is None:
             return None
         check_keyed_alike(facts.ids is not None, sample.keyed_by_ids)
-        return tie_keys_of(facts.X, facts.ids, seed=self.terms.seed)
+        return facts.keys(self.terms.seed)
 
     def check_work(self, facts: RowFacts) -> None:
         """Raise an error if rows come with other values and efforts than in calibration."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core.arrays import Doubles, Floats, Mask, Rows, TieKeys
-from .._core.ids import MOST_ITEMS, is_drawn, keys_by_id, lots_of, tie_keys_of
+from .._core.ids import MOST_ITEMS, Columns, is_drawn, keys_by_id, lots_of, tie_keys_of
 from .._core.intervals import clopper_pearson_lower
 from .._core.labels import EstimatedShare
 from .._core.ranking import keys_within, lift, tied_positions
@@ -21,7 +21,8 @@ from .._core.work import weigh
 class RowFacts:
     """The rows themselves, and what else is known about each; None where it was not given.
 
-    Ids, values and efforts are checked, and segments and groups are numbered.
+    Ids, values and efforts are checked, and segments and groups are numbered. `columns` are those
+    that the rows of the fit had.
     """
 
     X: Any
@@ -30,10 +31,11 @@ class RowFacts:
     groups: Rows | None = None
     values: Doubles | None = None
     efforts: Doubles | None = None
+    columns: Columns = None
 
     def keys(self, seed: int) -> TieKeys:
         """Return the tie keys of rows: a hash of their ids, or else of their own values."""
-        return tie_keys_of(self.X, self.ids, seed=seed)
+        return tie_keys_of(self.X, self.ids, seed=seed, columns=self.columns)
 
     def work_of(self, rows: Rows) -> tuple[Doubles | None, Doubles | None]:
         """Return values and efforts of some rows."""
