@@ -1,16 +1,26 @@
 """What strangers can do to a running service: nothing without a key, and little harm."""
 
+import io
 import os
 import stat
+import tracemalloc
+import zipfile
 from unittest.mock import ANY
 
+import numpy as np
 import pytest
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.tree import DecisionTreeClassifier
 from typer.testing import CliRunner
 
+from shortlist import Capacity
 from shortlist.cli import app
+from shortlist.exceptions import ModelFileError
+from shortlist.models.files import _parts, dump_estimator, load_estimator
 from shortlist.service.databases import opened
 from shortlist.service.keys import make_key, revoke_key
 from shortlist.service.store import StoreError
+from shortlist.tables import fit_table, load_model, save_model
 from tests.service.helpers import case, serving, until
 
 BASE = "/v1/queues/default"
@@ -149,3 +159,102 @@ def test_what_is_opened_to_be_read_cannot_be_changed(address, model_file):
         assert [row.name for row in store.queues()] == ["default"]
         with pytest.raises(StoreError, match=r"read-?only"):
             store.query("UPDATE queue SET capacity = 9")
+
+
+# --- models ---------------------------------------------------------------------------------------
+
+
+def post_model(client, content):
+    """Send a model file; return the status and the detail."""
+    headers = {"content-type": "application/octet-stream"}
+    answer = client.post(f"{BASE}/model", content=content, headers=headers)
+    return answer.status_code, answer.json().get("detail", "")
+
+
+def packed(parts):
+    """Return a compressed archive; a part may be a number of zeros."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in parts.items():
+            with archive.open(name, "w") as part:
+                if isinstance(content, int):
+                    for _ in range(content >> 20):
+                        part.write(bytes(1 << 20))
+                else:
+                    part.write(content)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("where", ["model.skops", "manifest.json", "schema.json", "matrix.npz"])
+def test_a_small_file_cannot_fill_the_memory(untouched, model_file, where):
+    """What an archive unpacks to is limited, also in the archives within it."""
+    with zipfile.ZipFile(model_file) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    zeros = 300 << 20
+    if where in parts:
+        parts[where] = zeros
+    elif where == "schema.json":
+        parts["model.skops"] = packed({where: zeros})
+    else:
+        parts["model.skops"] = packed({"schema.json": b"{}", where: packed({"data.npy": zeros})})
+    content = packed(parts)
+    tracemalloc.start()
+    code, words = post_model(untouched, content)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(content) < 2 << 20
+    assert (code, "which no model needs" in words) == (422, True), words
+    assert most < 200 << 20
+    assert untouched.get("/v2/health/ready").status_code == 200
+
+
+@pytest.fixture(scope="module")
+def forest(tmp_path_factory, model_file):
+    """Return a model file with trees, which is fit for use."""
+    fitted = fit_table(
+        model_file.parent / "cases.csv", target="fraud", capacity=Capacity.fraction(0.1),
+        learner="forest",
+    )  # fmt: skip
+    path = tmp_path_factory.mktemp("forest") / "model"
+    save_model(fitted.model, path)
+    load_model(path)
+    return path
+
+
+def spoil(nodes, child, feature, change):
+    """Let the root of a tree lead out of it, back to itself, or to a column that is not there."""
+    field, value = {
+        "beyond": (child, 10**8), "cycle": (child, 0), "column": (feature, 10**6)
+    }[change]  # fmt: skip
+    nodes[field][0] = value
+
+
+def test_a_tree_that_leads_nowhere_is_refused(untouched, forest, tmp_path):
+    """Compiled code would read beyond its arrays, or never come to an end."""
+    model = load_model(forest)
+    trees = [each.tree_ for each in _parts(model.classifier) if hasattr(each, "tree_")]
+    assert trees
+    state = trees[-1].__getstate__()
+    spoil(state["nodes"], "left_child", "feature", "beyond")
+    trees[-1].__setstate__(state)
+    save_model(model, tmp_path / "model")
+    code, words = post_model(untouched, (tmp_path / "model").read_bytes())
+    assert (code, "leads nowhere" in words) == (422, True), words
+    assert untouched.get("/v2/health/ready").status_code == 200
+
+
+@pytest.mark.parametrize("change", ["beyond", "cycle", "column"])
+@pytest.mark.parametrize("kind", [DecisionTreeClassifier, HistGradientBoostingClassifier])
+def test_trees_of_both_kinds_are_checked(kind, change):
+    """They are different arrays with the same dangers."""
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    model = kind().fit(X, X[:, 0] > 0)
+    assert load_estimator(dump_estimator(model), "model").n_features_in_ == 3
+    if kind is DecisionTreeClassifier:
+        state = model.tree_.__getstate__()
+        spoil(state["nodes"], "left_child", "feature", change)
+        model.tree_.__setstate__(state)
+    else:
+        spoil(model._predictors[-1][0].nodes, "left", "feature_idx", change)
+    with pytest.raises(ModelFileError, match="leads nowhere"):
+        load_estimator(dump_estimator(model), "model")

@@ -56,6 +56,21 @@ def histogram_tree(nodes: Any) -> GrownTree:
     )
 
 
+def is_sound(left: Any, right: Any, feature: Any, n_features: int) -> bool:
+    """Whether every path through a tree ends in a leaf, and only asks for columns that exist.
+
+    Compiled code follows the numbers of a tree without looking at them again. Children come after
+    their parents in every tree that was grown.
+    """
+    parents = np.flatnonzero(left != -1)
+    children = np.stack([left[parents], right[parents]])
+    columns = feature[parents]
+    return bool(
+        np.all((children > parents) & (children < len(left)))
+        and np.all((columns >= 0) & (columns < n_features))
+    )
+
+
 def lightgbm_trees(booster: Any) -> list[GrownTree]:
     """Return the trees of a booster of LightGBM with one score per row."""
     head, *blocks = booster.model_to_string().split("\n\nTree=")

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import sys
+import zipfile
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import joblib
+import numpy as np
 
 from .._core.extras import load_skops
 from ..exceptions import ModelFileError
+from ._trees import histogram_tree, is_sound
 
 # Where estimators and what they hold are defined.
 _MODULES = (
@@ -43,6 +48,9 @@ _FOREIGN = (
     "sklearn.utils._bunch.Bunch",
 )
 _PICKLES = (".joblib", ".pkl", ".pickle")
+# An archive may unpack to so many bytes, or to so many times its own size. Of the models that were
+# looked at, none had more than 40 times.
+_MOST_BYTES, _MOST_TIMES = 256 << 20, 50
 
 
 def trusted_types() -> list[str]:
@@ -82,6 +90,65 @@ def _loaded(name: str) -> list[ModuleType]:
     ]
 
 
+# --- what is not read ----------------------------------------------------------------------------
+
+
+def check_unpacked(archive: zipfile.ZipFile, size: int, name: str) -> None:
+    """Raise an error for an archive that unpacks to more than a model needs, before it does."""
+    unpacked = sum(entry.file_size for entry in archive.infolist())
+    if unpacked > max(_MOST_BYTES, _MOST_TIMES * size):
+        raise ModelFileError(
+            f"{name} was not loaded: {size:,} bytes of it unpack to {unpacked:,}, which no model "
+            f"needs. At most {_MOST_TIMES} times the size, or {_MOST_BYTES:,} bytes, are unpacked."
+        )
+
+
+def _check_payload(payload: bytes, name: str) -> None:
+    """Check an archive of skops, and the archives of sparse matrices in it."""
+    with zipfile.ZipFile(io.BytesIO(payload)) as archive:
+        check_unpacked(archive, len(payload), name)
+        for entry in archive.namelist():
+            if entry.endswith(".npz"):
+                _check_payload(archive.read(entry), name)
+
+
+def _check_trees(estimator: Any, name: str) -> None:
+    """Raise an error for trees that would lead compiled code out of their arrays."""
+    for each in _parts(estimator):
+        n_features = getattr(each, "n_features_in_", 0)
+        tree: Any = getattr(each, "tree_", None)
+        sound = not hasattr(tree, "children_left") or (
+            tree.n_features == n_features
+            and is_sound(tree.children_left, tree.children_right, tree.feature, n_features)
+        )
+        for grown in np.ravel(getattr(each, "_predictors", [])):
+            sound = sound and is_sound(*histogram_tree(grown.nodes)[:3], n_features)
+        if not sound:
+            raise ModelFileError(
+                f"{name} is damaged: a tree of its model leads nowhere. Fit the model again."
+            )
+
+
+def _parts(estimator: Any) -> Iterator[Any]:
+    """Yield an estimator and all objects within it, each once."""
+    seen: set[int] = set()
+    waiting = [estimator]
+    while waiting:
+        each = waiting.pop()
+        if id(each) in seen or isinstance(each, (str, bytes, int, float, type)):
+            continue
+        seen.add(id(each))
+        yield each
+        if isinstance(each, dict):
+            waiting += each.values()
+        elif isinstance(each, (list, tuple)):
+            waiting += each
+        elif isinstance(each, np.ndarray):
+            waiting += each.ravel().tolist() if each.dtype == object else []
+        else:
+            waiting += getattr(each, "__dict__", {}).values()
+
+
 # --- estimators of shortlist ---------------------------------------------------------------------
 
 
@@ -94,6 +161,7 @@ def load_estimator(payload: bytes, name: str, *, trust: bool = False) -> Any:
     """Read what skops wrote; other types than the trusted ones are only constructed on demand."""
     skops, trusted = load_skops(), trusted_types()
     try:
+        _check_payload(payload, name)
         foreign = sorted(set(skops.get_untrusted_types(data=payload)) - set(trusted))
         if foreign and not trust:
             raise ModelFileError(
@@ -101,7 +169,9 @@ def load_estimator(payload: bytes, name: str, *, trust: bool = False) -> Any:
                 f"that may execute code ({', '.join(foreign[:3])}). Only load files that you made "
                 "yourself; a model of your own is then read with trust=True."
             )
-        return skops.loads(payload, trusted=[*trusted, *foreign])
+        loaded = skops.loads(payload, trusted=[*trusted, *foreign])
+        _check_trees(loaded, name)
+        return loaded
     except ModelFileError:
         raise
     except Exception as error:  # a damaged payload can raise any error inside skops

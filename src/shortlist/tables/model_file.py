@@ -23,7 +23,7 @@ from .._core.files import to_plain, write_whole
 from ..capacity import Capacity
 from ..classifier import CapacityClassifier
 from ..exceptions import CapacityError, ModelFileError
-from ..models.files import dump_estimator, load_estimator
+from ..models.files import check_unpacked, dump_estimator, load_estimator
 from .learned_rows import RowFingerprints
 from .model import ModelCard, TableModel
 from .schema import TableSchema
@@ -193,6 +193,7 @@ def _or_none(value: Any) -> Any:
 def _read(path: Path, *names: str) -> dict[str, bytes]:
     try:
         with zipfile.ZipFile(path) as archive:
+            check_unpacked(archive, path.stat().st_size, str(path))
             return {name: archive.read(name) for name in names}
     except FileNotFoundError:
         raise ModelFileError(f"There is no model file {path}. Check the path.") from None
