@@ -344,7 +344,7 @@ FITS = {
     "no last line end": (
         lambda d, f: _rewritten(text()(d, f), lambda b: b.rstrip(b"\n")),
         (),
-        same(),
+        same("has no line end. Was the file written to the end?"),
     ),
     "empty rows": (text(after=",,,,,\n" * 3), (), same("ends with 3 empty rows")),
     "total": (
@@ -507,7 +507,7 @@ FITS = {
     "another id": (
         text(lambda f: f.assign(number=range(len(f)))),
         (),
-        noted("'number' .*looks like an id.*--id number"),
+        noted("'number' .*looks like an id.*--drop number"),
     ),
     "columns": (
         text(lambda f: f.assign(x=1)),

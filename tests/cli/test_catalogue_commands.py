@@ -175,15 +175,12 @@ for command, more in COMMANDS.items():
         2,
         "not a model",
     )
-    if command != "flag":
-        entry(f"{command}: heading only", on(lambda d: d.table(d.new.head(0))), 2, "no rows")
-entry(
-    "flag: heading only",
-    lambda d: ["flag", d.model, d.table(d.new.head(0))],
-    0,
-    "no rows",
-    "0 of 0 flagged",
-)
+    entry(
+        f"{command}: heading only",
+        on(lambda d: d.table(d.new.head(0))),
+        2,
+        "has no rows below its heading. If there were no cases, there is nothing to do",
+    )
 
 # --- units, categories, empty and constant columns: select and flag warn, check has a code ---
 
@@ -283,7 +280,12 @@ entry(
         and {"unit", "many flags"} <= {f["kind"] for f in numbers(r)["findings"]}
     ),
 )
-entry("check: one row", lambda d: ["check", d.model, d.table(d.new.head(1))], 0, "1 cases")
+entry(
+    "check: one row",
+    lambda d: ["check", d.model, d.table(d.new.head(1))],
+    0,
+    "of 1 case would be flagged",
+)
 entry(
     "check: the rows of the fit",
     lambda d: ["check", d.model, d.old_path],
@@ -1160,6 +1162,163 @@ def _without_paths(text):
     """Return what a command printed, without the line that names the model file."""
     return "\n".join(line for line in text.splitlines() if not line.startswith("Model"))
 
+
+# --- what is looked for, and in which rows ---
+
+
+def fit_of(d, table, *options):
+    """Return what is typed to fit a table."""
+    return ["fit", table, *FIT, "--fraction", "0.1", "--folds", "1", "-o", d.out("m"), *options]
+
+
+def relabelled(d, **labels):
+    """Write the old table with other labels."""
+    return d.table(d.old.assign(fraud=d.old["fraud"].map(labels)))
+
+
+entry(
+    "fit: the rarest label is a negative",
+    lambda d: fit_of(d, relabelled(d, yes="not cancelled", no="cancelled")),
+    0,
+    "Note: The label 'not cancelled' of 'fraud' is looked for, which reads like the usual case: 9.",
+    "To look for the other one, use --rare cancelled",
+)
+entry(
+    "fit: a rare zero",
+    lambda d: fit_of(d, relabelled(d, yes=0, no=1)),
+    0,
+    "Note: The label '0' of 'fraud' is looked for",
+    "use --rare 1",
+)
+entry(
+    "fit: a label that is not rare",
+    lambda d: fit_of(d, d.table(d.old.assign(fraud=np.where(d.old.index % 3, "b", "a")))),
+    0,
+    "The label 'a' of 'fraud' is looked for, which is not rare: 33.4 % of the rows have it",
+    "use --rare b",
+)
+entry(
+    "fit: a usual rare label",
+    lambda d: fit_of(d, d.old_path),
+    0,
+    check=lambda d, r: "is looked for" not in r.stderr,
+)
+
+
+def partly_labelled(d):
+    """Write the old table with labels in every second row."""
+    return d.table(d.old.assign(fraud=d.old["fraud"].where(d.old.index % 2 == 0)))
+
+
+entry(
+    "fit: half of the labels",
+    lambda d: fit_of(d, partly_labelled(d)),
+    2,
+    "'fraud' is empty in 500 of 1,000 rows",
+    "use --labelled-only",
+)
+entry(
+    "fit: half of the labels, the labelled only",
+    lambda d: fit_of(d, partly_labelled(d), "--labelled-only", "--json"),
+    0,
+    "Note: 500 of 1,000 rows have no label in 'fraud' and are left out.",
+    check=lambda d, r: numbers(r)["n_train"] + numbers(r)["n_calibration"] == 500,
+)
+entry(
+    "fit: no labels at all",
+    lambda d: fit_of(d, d.table(d.old.assign(fraud="")), "--labelled-only"),
+    2,
+    "'fraud' is empty in all 1,000 rows",
+)
+entry(
+    "flag: a file that was cut",
+    lambda d: ["flag", d.model, d.text(d.new.to_csv(index=False)[:-3])],
+    0,
+    "has no line end. Was the file written to the end?",
+)
+entry(
+    "flag: a file that was cut within a row",
+    lambda d: ["flag", d.model, d.text(d.new.to_csv(index=False)[:-30])],
+    2,
+    "has no line end. Was the file written to the end?",
+    check=lambda d, r: "--read na" not in r.stderr,
+)
+entry(
+    "fit: another id beside the id",
+    lambda d: fit_of(d, d.table(d.old.assign(number=range(1_000)))),
+    0,
+    "'number' has a different value in nearly every row and looks like an id. To leave it out, use "
+    "--drop number",
+)
+entry(
+    "fit: an id that repeats",
+    lambda d: fit_of(d, d.table(d.old.assign(case=[f"k{i // 2}" for i in range(1_000)]))),
+    0,
+    "The id 'case' is not unique",
+    "use --group case instead of --id",
+)
+entry(
+    "select: nobody of done.csv comes back",
+    lambda d: [
+        *("select", d.model, d.new_path, "--count", "3"),
+        *("--exclude", d.table(pd.DataFrame({"case": ["c90001", "c90002"]}))),
+    ],
+    0,
+    check=lambda d, r: "nothing was left out" not in r.stderr,
+)
+entry(
+    "select: other ids in done.csv",
+    lambda d: [
+        *("select", d.model, d.new_path, "--count", "3"),
+        *("--exclude", d.table(pd.DataFrame({"case": ["K-17/4", "K-18/5"]}))),
+    ],
+    0,
+    "nothing was left out. Check that both files write ids in the same way",
+)
+
+# --- messages that say what to do ---
+
+entry(
+    "fit: percent",
+    lambda d: ["fit", d.new_path, *FIT, "--fraction", "6%", "-o", d.out("m")],
+    2,
+    "Invalid value for '--fraction': '6%' is not a number such as 0.06; for 6 % write 0.06",
+)
+entry(
+    "flag: an address",
+    lambda d: ["flag", d.model, "https://example.org/today.csv"],
+    2,
+    "Only local files are read",
+)
+entry(
+    "flag: a bucket",
+    lambda d: ["flag", d.model, "s3://bucket/today.parquet"],
+    2,
+    "Only local files are read",
+)
+
+
+def renamed_parquet(d):
+    """Write a Parquet file with the extension of a text file."""
+    path = d.out("t.csv")
+    d.new.to_parquet(path)
+    return path
+
+
+def empty_folder(d):
+    """Make a folder without files, and return it."""
+    folder = d.out("folder")
+    folder.mkdir()
+    return folder
+
+
+entry("flag: an empty folder", lambda d: ["flag", d.model, empty_folder(d)], 2, "is empty. Name")
+entry(
+    "flag: Parquet as CSV",
+    lambda d: ["flag", d.model, renamed_parquet(d)],
+    2,
+    "is a Parquet file. Give it the extension .parquet",
+)
 
 # --- the checks ---
 

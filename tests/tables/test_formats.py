@@ -166,7 +166,7 @@ def test_a_missing_file_and_an_empty_folder(tmp_path):
     with pytest.raises(TableError, match="There is no file"):
         read(tmp_path / "t.csv")
     (tmp_path / "folder.csv").mkdir()
-    with pytest.raises(TableError, match="it has no files"):
+    with pytest.raises(TableError, match=r"is empty\. Name a file"):
         read(tmp_path / "folder.csv")
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from .._core.written import counted
 from . import _options as options
 from . import _shell as shell
 
@@ -42,7 +43,7 @@ def check(
 def _print(result: TableCheck) -> None:
     share = result.n_flagged / result.n_items
     typer.echo(
-        f"{result.n_flagged:,} of {result.n_items:,} cases would be flagged "
+        f"{result.n_flagged:,} of {counted(result.n_items, 'case')} would be flagged "
         f"({shell.percent(share)}); the capacity allows {result.room:,}. {result.verdict}"
     )
     shifts = [{**result.score, "name": "(score)", "in_words": ""}, *result.columns]

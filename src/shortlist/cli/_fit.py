@@ -41,6 +41,7 @@ def fit(
     model: options.File = None,
     trust_model: bool = False,
     id: options.Column = None,
+    labelled_only: bool = False,
     size: str = "default",
     folds: Annotated[int, typer.Option(min=1)] = 10,
     test_share: options.Number = None,
@@ -71,6 +72,8 @@ def fit(
         Where to write the model, such as -o fraud.model.
     rare
         The label to look for, such as --rare yes. Default: the rarest.
+    labelled_only
+        Leave out rows without a label; otherwise they are an error.
     max_effort
         The most work that a case can take, such as --max-effort 60. Default: the most in the
         table; later cases that take more are never flagged.
@@ -124,6 +127,7 @@ def fit(
             capacity=limit,
             rare=rare,
             id=id,
+            labelled_only=labelled_only,
             learner=learner,
             guarantee="expected" if guarantee is None else guarantee,
             size=size,

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .._core.written import number
+
 if TYPE_CHECKING:
     from ..capacity import Capacity
     from ..tables import ReadOptions
@@ -76,6 +78,16 @@ def _taking(metavar: str, *names: str, **settings: Any) -> Any:
     return typer.Option(*names, metavar=metavar, show_default=False, **settings)
 
 
+def _number(text: str) -> float:
+    """Return a number; a percentage is answered with the share to write."""
+    try:
+        return float(text)
+    except ValueError:
+        share = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?%", text)
+        hint = f"; for {share[1]} % write {number(float(share[1]) / 100, 12)}" if share else ""
+        raise typer.BadParameter(f"{text!r} is not a number such as 0.06{hint}") from None
+
+
 Model = Annotated[Path, typer.Argument(metavar="MODEL")]
 Data = Annotated[Path, typer.Argument(metavar="DATA")]
 NewFile = Annotated[Path, _taking("FILE", "--out", "-o")]
@@ -87,7 +99,7 @@ Column = Annotated[str | None, _taking("COLUMN")]
 Columns = Annotated[list[str] | None, _taking("COLUMNS")]
 Count = Annotated[int | None, _taking("N", min=0)]
 Many = Annotated[int | None, _taking("N", min=1)]
-Number = Annotated[float | None, _taking("NUMBER")]
+Number = Annotated[float | None, _taking("NUMBER", parser=_number)]
 Probe = Annotated[float, typer.Option(metavar="SHARE", min=0, max=1)]
 Guarantee = Annotated[str | None, _taking("NAME")]
 Read = Annotated[list[str] | None, _taking("NAME=VALUE")]

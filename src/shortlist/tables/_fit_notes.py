@@ -37,7 +37,7 @@ def notes_on(rows: TableRows, schema: TableSchema) -> list[str]:
     notes = _about_repeats(rows, schema)
     if len(rows.X) < _FEWEST_ROWS:
         return notes
-    found = [_note(rows.X[feature.name], feature, rows.is_rare) for feature in schema.features]
+    found = [_note(rows.X[each.name], each, rows.is_rare, schema.id) for each in schema.features]
     return notes + [note for note in found if note is not None]
 
 
@@ -53,7 +53,7 @@ def notes_on_times(column: Any, feature: Feature) -> list[str]:
     ]
 
 
-def _note(column: Any, feature: Feature, is_rare: Mask | None) -> str | None:
+def _note(column: Any, feature: Feature, is_rare: Mask | None, id: str | None) -> str | None:
     name, kind = feature.name, feature.kind
     leak = None if is_rare is None else _leak(column, kind, is_rare)
     if leak is not None:
@@ -72,9 +72,10 @@ def _note(column: Any, feature: Feature, is_rare: Mask | None) -> str | None:
         seen = _seen_apart(column, name, kind, stand_in)
         return f"{seen} If that means missing, use na='{shown_value(stand_in, kind)}'"
     if _identifies_rows(column, kind):
+        remedy = f"If it is one, use id={name!r} to exclude it from learning; otherwise "
         return (
-            f"{name!r} has a different value in nearly every row and looks like an id. If it is "
-            f"one, use id={name!r} to exclude it from learning; otherwise drop={name!r}"
+            f"{name!r} has a different value in nearly every row and looks like an id. "
+            f"{remedy if id is None else 'To leave it out, use '}drop={name!r}"
         )
     twins = _twins(column) if kind == "categorical" else ()
     if twins:
@@ -213,7 +214,8 @@ def _about_repeats(rows: TableRows, schema: TableSchema) -> list[str]:
         notes.append(
             f"The id {schema.id!r} is not unique: {n_repeated:,} of {len(rows.ids):,} rows repeat "
             "one. If they are the same case, keep one row of each: a case that trains and tests "
-            "the model makes it look too good. In a list, an id takes one place."
+            "the model makes it look too good. If they are different cases of one customer, say, "
+            f"use group={schema.id!r} instead of id=... In a list, an id takes one place."
         )
     if look_damaged(rows.ids):
         notes.append(

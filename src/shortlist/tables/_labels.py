@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections import Counter
 from collections.abc import Iterable
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from .._core.arrays import Mask
 from .._core.extras import load_extra
+from .._core.written import percent
 from ..exceptions import TableError, TableNote
 from .column_format import MISSING_CATEGORY, is_word_for_missing
 from .columns import SOMEWHERE, Place, is_text, number_text, plain
@@ -23,26 +25,33 @@ pd = load_extra("pandas", needed_for="Reading tables")
 #: Ids whose repetitions are counted.
 _MOST_IDS = 1 << 22
 _SCIENTIFIC = r"^[0-9](\.[0-9]+)?[eE]\+[0-9]+$"
+#: Labels, without case, that read like the usual case and not like the one to look for.
+_NEGATIVE = re.compile(
+    r"(?:0|-1|n|no|none|nein|non|f|false|falsch|good|gut|normal|ok|okay|legit\w*|genuine|negative)$"
+    r"|(?:not|no|non|kein|nicht)[\W_]"
+)
+#: A label of a larger share of the rows is hardly a rare one.
+_NOT_RARE = 0.2
 #: No more labels are kept with a model.
 MOST_LABELS = 50
 
 
-def as_labels(column: Any, name: str, *, place: Place = SOMEWHERE) -> NDArray[Any]:
+def as_labels(column: Any, name: str, *, place: Place = SOMEWHERE, more: str = "") -> NDArray[Any]:
     """Return labels as texts, without surrounding spaces."""
-    labels = [label.strip() for label in as_ids(column, name, place=place).tolist()]
+    labels = [label.strip() for label in as_ids(column, name, place=place, more=more).tolist()]
     return np.array(labels, dtype=object)
 
 
-def as_ids(column: Any, name: str, *, place: Place = SOMEWHERE) -> NDArray[Any]:
+def as_ids(column: Any, name: str, *, place: Place = SOMEWHERE, more: str = "") -> NDArray[Any]:
     """Return ids as texts; 1, 1.0 and "1" are the same id in every file format."""
     column = plain(column)
-    is_empty = _is_empty(column)
-    if is_empty.any():
-        first = int(np.flatnonzero(is_empty)[0])
+    empty = is_empty(column)
+    if empty.any():
+        first = int(np.flatnonzero(empty)[0])
         raise TableError(
-            f"The column {name!r} is empty in {int(is_empty.sum()):,} of {len(column):,} rows, "
+            f"The column {name!r} is empty in {int(empty.sum()):,} of {len(column):,} rows, "
             f"first in {place.row(first)}. Words such as NA, null and None count as empty. Remove "
-            "these rows from the table, or fill the column."
+            f"these rows from the table, or fill the column.{more}"
         )
     if pa.types.is_floating(column.type):
         return np.array([number_text(value) for value in column.to_pylist()], dtype=object)
@@ -55,7 +64,7 @@ def as_ids(column: Any, name: str, *, place: Place = SOMEWHERE) -> NDArray[Any]:
 def as_texts(column: Any, name: str) -> NDArray[Any]:
     """Return a column as texts, in the form of ids and labels; missing values get a name."""
     column = plain(column)
-    present = ~_is_empty(column)
+    present = ~is_empty(column)
     texts = np.full(len(column), MISSING_CATEGORY, dtype=object)
     texts[present] = as_labels(column.filter(pa.array(present)), name)
     return texts
@@ -67,7 +76,8 @@ def look_damaged(ids: Any) -> bool:
     return bool(pa.compute.any(pa.compute.match_substring_regex(texts, _SCIENTIFIC)).as_py())
 
 
-def _is_empty(column: Any) -> Mask:
+def is_empty(column: Any) -> Mask:
+    """Return where a column has no text and no value."""
     empty = pa.compute.is_null(column, nan_is_null=True)
     if is_text(column.type):
         texts = pa.compute.utf8_trim_whitespace(column)
@@ -108,7 +118,8 @@ def find_labels(
 
     The spelling that occurs most often names a label. What is decided is added to `notes`.
     """
-    counts = Counter(as_labels(column, target, place=place).tolist())
+    to_fit = " To learn from the other rows only, use labelled_only=True"
+    counts = Counter(as_labels(column, target, place=place, more=to_fit).tolist())
     by_label: dict[str, Counter[str]] = {}
     for spelling, n in counts.items():
         by_label.setdefault(folded(spelling), Counter())[spelling] = n
@@ -188,7 +199,25 @@ def _rarest(sizes: dict[str, int], labels: dict[str, str], target: str, notes: l
             f"{target!r} has {len(labels)} labels, {_shown(labels.values())}. The rarest, "
             f"{labels[rarest[0]]!r}, is looked for. For another one, use rare=..."
         )
+    else:
+        notes += _about_doubtful(rarest[0], sizes, labels, target)
     return rarest[0]
+
+
+def _about_doubtful(
+    key: str, sizes: dict[str, int], labels: dict[str, str], target: str
+) -> list[str]:
+    """Say which of two labels is looked for, if the other one may be meant."""
+    share = sizes[key] / sum(sizes.values())
+    (other,) = labels.keys() - {key}
+    reads_so = _NEGATIVE.match(key) and not _NEGATIVE.match(other)
+    if not reads_so and share <= _NOT_RARE:
+        return []
+    why = "which reads like the usual case" if reads_so else "which is not rare"
+    return [
+        f"The label {labels[key]!r} of {target!r} is looked for, {why}: {percent(share)} of the "
+        f"rows have it. To look for the other one, use rare={labels[other]!r}"
+    ]
 
 
 def _about_spellings(spellings: Counter[str], target: str) -> str:

@@ -46,8 +46,15 @@ class OpenTable:
             if n_rows >= most:
                 break
         if not n_rows:
-            raise TableError(f"{self.name} has no rows. Check how the file was made.")
+            raise self.without_rows()
         return pa.concat_tables(chunks)
+
+    def without_rows(self) -> TableError:
+        """Return the error of a table that has a heading only: the same in every command."""
+        return TableError(
+            f"{self.name} has no rows below its heading. If there were no cases, there is nothing "
+            "to do; otherwise check how the file was made."
+        )
 
     def take_notes(self) -> list[str]:
         """Return the notes, and forget them."""

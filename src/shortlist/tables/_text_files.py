@@ -50,6 +50,8 @@ def open_text(
     if without:
         shown = ", ".join(without[:5])
         notes.append(f"{name} has no name for column {shown}, which is left out.")
+    if has_rows and not _ends_with_line(path):
+        notes.append(f"The last line of {name} has no line end. Was the file written to the end?")
     named = [column or f"\0{place}" for place, column in enumerate(columns, 1)]
 
     def chunks(wanted: Collection[str]) -> Iterator[Any]:
@@ -193,6 +195,15 @@ def _row_of_rows(table: Any, name: str, delimiter: str) -> int | None:
     return None
 
 
+def _ends_with_line(path: Path) -> bool:
+    """Return whether a text file is whole: a line end or a quote ends it, or it has a checksum."""
+    if path.suffix.lower() == ".gz":
+        return True
+    with path.open("rb") as file:
+        file.seek(-1, 2)
+        return file.read() in b'\r\n"'
+
+
 def _ends_with_quote(path: Path) -> bool:
     """Return whether the last value of a file is closed: an odd number of quotes ends it."""
     end = b""
@@ -244,6 +255,8 @@ def _marked(head: bytes, name: str) -> str | None:
             f"{name} is not a text file, but an Excel workbook or another archive. Give it the "
             "extension .xlsx, or save it as CSV."
         )
+    if head == b"PAR1":
+        raise TableError(f"{name} is a Parquet file. Give it the extension .parquet.")
     if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return "utf-16"
     if head[:3] == b"\xef\xbb\xbf":

@@ -32,6 +32,8 @@ load_extra("pyarrow.compute", needed_for="Reading tables")
 
 #: Rows of a block, of the numbers that are gathered.
 _BLOCK_ROWS = 1 << 20
+#: Ids whose looks are compared with those of a list of exclusions.
+_MOST_COMPARED = 10_000
 #: Called with the number of rows that were read so far.
 RowsRead = Callable[[int], None]
 
@@ -75,12 +77,11 @@ class CaseReader:
         segment: str | None = None,
         taken: Collection[str] = (),
         reading: ReadOptions | None = None,
-        may_be_empty: bool = False,
         on_progress: RowsRead | None = None,
     ) -> None:
         self._schema, self._path, self._target, self._reading = model.schema, path, target, reading
         self.id = model.schema.id if id is None else id
-        self._segment, self._exclude, self._may_be_empty = segment, exclude, may_be_empty
+        self._segment, self._exclude = segment, exclude
         self._keep, self._taken = keep, taken
         self._on_progress = on_progress or (lambda n_rows: None)
         self.monitor = DriftMonitor(model)
@@ -110,8 +111,8 @@ class CaseReader:
                 self.monitor.add(cases)
                 yield cases
                 self._on_progress(self.n_read)
-            if not self.n_read and not self._may_be_empty:
-                raise TableError(f"{source.name} has a heading, but no rows.")
+            if not self.n_read:
+                raise source.without_rows()
         self.notes = [] if excluded is None else excluded.in_words(self._path, self.id)
 
     def _columns(self, source: OpenTable) -> tuple[dict[str, str], Exclusions | None]:
@@ -206,6 +207,7 @@ class Exclusions:
         self._path, self._ids = path, np.array([without_escape(id) for id in ids], dtype=str)
         self._plain = _plain_ids(self._ids)
         self._n_found, self._alike = 0, (0, "")
+        self._looks, self._is_like = _looks_of(self._ids), False
 
     def found(self, names: NDArray[Any]) -> Mask:
         """Return which of some ids belong to cases to leave out."""
@@ -213,6 +215,7 @@ class Exclusions:
         others = names[~found].astype(str)
         alike = others[np.array(pa.compute.is_in(_plain_ids(others), value_set=self._plain), bool)]
         self._n_found += int(found.sum())
+        self._is_like = self._is_like or bool(self._looks & _looks_of(others))
         if alike.size:
             self._alike = (self._alike[0] + alike.size, self._alike[1] or str(alike[0]))
         return found
@@ -220,10 +223,10 @@ class Exclusions:
     def in_words(self, path: Path, id: str | None) -> list[str]:
         """Say how many rows of a table were left out, and which ones perhaps should have been."""
         n_alike, alike = self._alike
-        if not (self._n_found or n_alike):
+        if not (self._n_found or n_alike or self._is_like):
             return [
-                f"No id of {self._path} occurs in the column {id!r} of {path}: nothing was left "
-                "out. Check that both files write ids in the same way."
+                f"No id of {self._path} occurs in the column {id!r} of {path}, and none looks like "
+                "one: nothing was left out. Check that both files write ids in the same way."
             ]
         notes = []
         if look_damaged(self._ids):
@@ -244,6 +247,12 @@ class Exclusions:
 
 def _rows(number: int) -> str:
     return "1 row was" if number == 1 else f"{number:,} rows were"
+
+
+def _looks_of(ids: NDArray[Any]) -> set[str]:
+    """Return how ids are written, with 0 for digits: c0000 of c1234."""
+    texts = pa.array(ids[:_MOST_COMPARED], pa.string())
+    return set(pa.compute.replace_substring_regex(texts, "[0-9]", "0").to_pylist())
 
 
 def _plain_ids(ids: NDArray[Any]) -> Any:

@@ -40,7 +40,14 @@ from .money import Money, money_of, weighed_columns
 from .options import ReadOptions
 from .read import open_table
 from .rules import Unseen, measure_out_of_fold, measure_test_rows
-from .schema import TableRows, TableSchema, infer_schema, is_missing, reference_values
+from .schema import (
+    TableRows,
+    TableSchema,
+    infer_schema,
+    is_missing,
+    only_labelled,
+    reference_values,
+)
 from .work import WorkColumns
 
 #: Rare rows, and other rows, that a fit needs; and that the threshold of a trained model needs.
@@ -85,6 +92,7 @@ def fit_table(
     capacity: Capacity,
     rare: str | None = None,
     id: str | None = None,
+    labelled_only: bool = False,
     learner: str = "auto",
     guarantee: str = "expected",
     confidence: float = 0.95,
@@ -122,6 +130,9 @@ def fit_table(
     id : str, default=None
         The column that identifies a row. It is never learned from, and breaks ties between equal
         scores.
+    labelled_only : bool, default=False
+        Whether to leave out rows without a label, which are counted in a note. Otherwise they are
+        an error.
     learner : str, default="auto"
         One of `LEARNERS`; "auto" is a :class:`~shortlist.learners.CapacityEnsembleClassifier`.
     guarantee : str, default="expected"
@@ -186,7 +197,9 @@ def fit_table(
         _check_unused(for_a_fit)
     on_progress = on_progress or (lambda step, done, total: None)
     on_progress("reading", 0, 1)
-    rows, schema, notes = read_to_fit(path, reading, target=target, id=id, rare=rare, work=work)
+    rows, schema, notes = read_to_fit(
+        path, reading, labelled_only=labelled_only, target=target, id=id, rare=rare, work=work
+    )
     if is_ready:
         schema, about = columns_of_trained(own, schema, str(path))
         rows, notes = rows.of_columns(schema.features), [*notes, *about]
@@ -361,11 +374,13 @@ def _sizes(every: str, rare: str, rows: TableRows) -> dict[str, Any]:
 
 
 def read_to_fit(
-    path: Path, reading: ReadOptions | None, **named: Any
+    path: Path, reading: ReadOptions | None, *, labelled_only: bool = False, **named: Any
 ) -> tuple[TableRows, TableSchema, list[str]]:
     """Read a table with labels, and what was decided about its columns."""
     with open_table(path, reading=reading) as source:
         table = source.read()
+        if labelled_only:
+            table = only_labelled(table, named["target"], source)
         schema = infer_schema(source, table, **named)
         rows = schema.convert(table, target=schema.target, place=Place(source.name))
         return rows, schema, source.take_notes()

@@ -120,7 +120,6 @@ def flag_rows(
         exclude=exclude,
         taken=("row", *_DECIDED, "reasons"),
         reading=reading,
-        may_be_empty=True,
         on_progress=on_progress,
     )
     job = _Job(model, path, work, cases, reasons=reasons, at_most=at_most)
@@ -232,8 +231,6 @@ class _Job:
         )
 
     def _notes(self) -> list[str]:
-        if self._cases.n_read == 0:
-            return [f"{self._path} has a heading, but no rows. Nothing was decided."]
         too_large = (
             f"Cases that take more than {self._model.classifier.max_effort or 0:g} {self._unit}, "
             "the most that the promise of the model covers, are not flagged: "

@@ -60,6 +60,8 @@ def _opener(path: Path) -> Opener:
         return open_text
     if path.is_dir():
         return _open_folder
+    if re.match(r"[a-z][a-z0-9]+:/+[^/]", str(path)):
+        raise TableError(f"{path} is not a local file. Only local files are read: download it.")
     if _extension(path) not in _OPENERS:
         raise TableError(
             f"The extension of {path} is none of .csv, .tsv, .csv.gz, .xlsx, .jsonl and .parquet. "
@@ -99,9 +101,11 @@ def files_of(folder: Path) -> list[Path]:
         if path.is_file()
         and not any(part.startswith(("_", ".")) for part in path.relative_to(folder).parts)
     )
+    if not files:
+        raise TableError(f"The folder {folder} is empty. Name a file, or a folder with tables.")
     kinds = {_extension(path) for path in files}
     if len(kinds) != 1:
-        shown = ", ".join(kind or "files without one" for kind in sorted(kinds)) or "no files"
+        shown = ", ".join(kind or "files without one" for kind in sorted(kinds))
         raise TableError(
             f"The files of the folder {folder} must have one extension, such as .parquet or .csv; "
             f"it has {shown}. Name one file, or a folder with the parts of one table."

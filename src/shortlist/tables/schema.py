@@ -15,7 +15,7 @@ from .._core.arrays import Doubles, Mask, Rows
 from .._core.extras import load_extra
 from ..exceptions import TableError
 from ._inference import Guess, guess_column, is_prose, settle_decimals
-from ._labels import RepeatedIds, as_ids, find_labels, is_rare_label
+from ._labels import RepeatedIds, as_ids, find_labels, is_empty, is_rare_label
 from ._source import OpenTable
 from .column_format import MISSING_CATEGORY, PLAIN
 from .columns import SOMEWHERE, Feature, Place, is_missing
@@ -161,7 +161,7 @@ class TableSchema:
         """Read all rows of an open table at once; a table without rows raises an error."""
         chunks = list(self.rows(source, target=target))
         if not chunks:
-            raise TableError(f"{source.name} has a heading, but no rows.")
+            raise source.without_rows()
         return TableRows.joined(chunks)
 
     @property
@@ -246,6 +246,22 @@ def infer_schema(
                 "be a column of its own."
             )
     return TableSchema(features, target, rare_label, id, source.reading, labels, work)
+
+
+def only_labelled(table: Any, target: str, source: OpenTable) -> Any:
+    """Return the rows of a table that have a label; how many are left out is noted."""
+    source.require([target], "which target=... names")
+    is_known = ~is_empty(table[target])
+    n_known, n_rows = int(is_known.sum()), len(is_known)
+    if not n_known:
+        raise TableError(
+            f"The column {target!r} is empty in all {n_rows:,} rows. Name another one."
+        )
+    if n_known < n_rows:
+        source.notes.append(
+            f"{n_rows - n_known:,} of {n_rows:,} rows have no label in {target!r} and are left out."
+        )
+    return table.filter(pa.array(is_known))
 
 
 def chosen_columns(source: OpenTable, target: str | None = None) -> list[str]:
