@@ -34,6 +34,7 @@ GROUPED_FIT = (
 FOLDS = ("tests/thresholds/test_folds.py",)
 WITHOUT_OWN = ("tests/thresholds/test_without_own.py",)
 RANDOM_PARTS = ("tests/classifier/test_random_parts.py",)
+REPEATED = ("tests/classifier/test_repeated_rows.py",)
 EVERY_ROW = ("tests/classifier/test_every_row_works.py", "-k", "single or recent")
 LISTS = ("tests/classifier/test_list_estimator.py", "-k", "one_model")
 ATOMIC = ("tests/atomic/test_atomic.py",)
@@ -138,6 +139,10 @@ MUTANTS = [
     Mutant("splitters may divide groups", "_core/folds.py", "if np.intersect1d(groups[train], groups[unseen]).size:", "if False:", GROUPED_FIT),
     Mutant("rows are left out, not groups", "_core/folds.py", "folds = drawn if groups is None else drawn[groups]", "folds = rng.permutation(np.arange(strata.size) % 5)", RANDOM_PARTS),
     Mutant("folds are dealt in order", "_core/folds.py", "drawn = rng.permutation(dealt)", "drawn = dealt", RANDOM_PARTS),
+    Mutant("copies are cases of their own", "classifier/_classifier.py", "groups = folds.Groups(None, repeats.groups)", "groups = folds.Groups(None, None)", REPEATED),
+    Mutant("each copy is evidence", "classifier/_classifier.py", "facts = replace(facts, groups=repeats.groups)", "pass", REPEATED),
+    Mutant("copies whatever their label", "_core/ids.py", "np.unique(counts.size * alike + codes, return_inverse=True)", "np.unique(counts.size * alike, return_inverse=True)", REPEATED),
+    Mutant("alike by chance, and grouped", "_core/ids.py", "None if by_chance or too_few or", "None if too_few or", REPEATED),
     Mutant("nothing to learn from is no reason to draw again", "_core/folds.py", "if all(_can_learn(codes, drawn[units] != fold) for fold in left_out):", "if True:", RANDOM_PARTS),
     # Folds
     Mutant("worst cases without the tail", "thresholds/guarantees.py", "stats.beta.sf(worst, a + 1, b) / error * a", "stats.beta.sf(worst, a, b) / error * a", FOLDS),

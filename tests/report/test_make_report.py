@@ -276,9 +276,10 @@ def test_reviews_say_what_is_missed(table_fit, new_cases, tmp_path):
     table = pd.read_csv(new_cases)
     n = len(table)
     drawn = np.random.default_rng(0).random(n) < 0.3
+    shuffled = table["fraud"].sample(frac=1, random_state=0, ignore_index=True)  # found by chance
     reviews = pd.DataFrame(
         {
-            "fraud": table["fraud"].where(drawn),
+            "fraud": shuffled.where(drawn),
             "selected_by": np.where(drawn, "probe", "not selected"),
             "inclusion": 0.3,
             "week": np.where(np.arange(n) < n // 2, "w1", "<w2>"),

@@ -24,7 +24,7 @@ def notes(values, kind):
         ([f"c{i}" for i in range(N)], "categorical", "looks like an id.*id='x'"),
         (np.arange(N) + 1.0, "numeric", "looks like an id"),
         ([f"a b c d {i}" for i in range(N)], "categorical", "free text.*drop='x'"),
-        ([f"shop {i}" for i in range(N // 2)] * 2, "categorical", "100 different texts"),
+        ([f"shop {i % 99}" for i in range(N)], "categorical", "different texts"),
         (np.where(IS_RARE, 2.0, 1.0), "numeric", "alone separates all rare rows.*drop='x'"),
         (np.where(IS_RARE, "late", "paid"), "categorical", "alone separates all rare rows"),
         (np.where(IS_RARE, 5.0, np.nan), "numeric", "filled only for rare rows"),
@@ -72,6 +72,9 @@ def test_repeated_rows_and_ids_are_counted():
     twice = pd.DataFrame({"x": np.r_[values[:150], values[:50]]})
     said = notes_on(TableRows(twice, is_rare=np.tile(IS_RARE[:50], 4)), schema)
     assert "50 of 200 rows are copies" in said[0]
+    assert "Equal rows count as one case" in said[0]
+    mixed = TableRows(twice, is_rare=np.arange(N) >= 150)
+    assert not any("copies" in note for note in notes_on(mixed, schema))
     assert notes_on(TableRows(pd.DataFrame({"x": values}), is_rare=IS_RARE), schema) == []
     ids = np.array([str(i // 2) for i in range(N)], dtype=object)
     named = TableSchema((Feature("x", "numeric"),), "y", "yes", "case")

@@ -25,7 +25,7 @@ import math
 from collections.abc import Sequence
 from decimal import Decimal
 from numbers import Rational, Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -41,6 +41,9 @@ from .validation import name_rows
 MOST_ITEMS = 1 << 20
 _DRAW_SEED = 0x5EED
 _STANDARD_ERRORS = 6  # of the number of drawn items
+#: Shares of the rows that repeat, and of equal rows with different labels, that are too many.
+_FEW_REPEATS, _MIXED = 0.01, 0.1
+_FEWEST_UNITS = 10
 
 Words = NDArray[np.uint64]
 #: Names of columns, of which arrays have none; None if they are not known.
@@ -284,11 +287,18 @@ def _sum_over_columns(X: Any, seed: int, columns: Columns) -> Words:
             return words
         if sparse.issparse(X):
             return _sum_over_entries(_summed(X), seed, columns)
-        table = values_of(X) if isinstance(X, np.ma.MaskedArray) else np.asarray(X)
+        table = values_of(X) if isinstance(X, np.ma.MaskedArray) else _table(X)
         flat = table.reshape(len(table), int(np.prod(table.shape[1:])))
         hashed = _hash_values(flat.ravel(), seed).reshape(flat.shape)
         places = _places(flat.shape[1], columns, seed)
         return _mix(hashed + places).sum(axis=1, dtype=np.uint64)
+
+
+def _table(X: Any) -> NDArray[Any]:
+    try:
+        return np.asarray(X)
+    except ValueError:  # lists of different lengths
+        return _objects(X)
 
 
 def _summed(X: Any) -> Any:
@@ -418,6 +428,48 @@ def _codes(values: NDArray[Any]) -> Rows:
     numbers = np.empty(first.size, dtype=np.intp)
     numbers[np.argsort(first)] = np.arange(first.size)
     return numbers[sorted_codes]
+
+
+class Repeats(NamedTuple):
+    """Rows that are equal in all columns and in their label: how many, and whether they are cases.
+
+    `groups` has the number of each different row, unless nothing is gained by grouping: rows that
+    are alike `by_chance` are different cases, and very few different rows are no evidence.
+    """
+
+    n_repeated: int = 0
+    by_chance: bool = False
+    groups: Rows | None = None
+
+    @property
+    def matter(self) -> bool:
+        """Whether enough rows repeat to mislead."""
+        return self.groups is not None and self.n_repeated >= _FEW_REPEATS * self.groups.size
+
+
+def repeats_of(X: Any, labels: NDArray[Any]) -> Repeats:
+    """Find rows that repeat others, by their hashes; labels are numbers or truths.
+
+    If equal rows often have different labels, their columns have few values, and different cases
+    are alike by chance.
+    """
+    shape = np.shape(X) if hasattr(X, "shape") else ()
+    names = [f"column {place}" for place in range(shape[1])] if len(shape) == 2 else None
+    keys = hash_rows(X, columns=names)  # a number in column 2 is not a 2 in the column of its number
+    _, alike, sizes = np.unique(keys, return_inverse=True, return_counts=True)
+    if sizes.size == alike.size:
+        return Repeats()
+    codes = labels.astype(np.intp)
+    counts = np.bincount(codes)
+    n_rare = np.bincount(alike, codes != counts.argmax())
+    with_rare = (sizes > 1) & (n_rare > 0)
+    n_mixed = np.count_nonzero(with_rare & (n_rare < sizes))
+    by_chance = bool(n_mixed > _MIXED * np.count_nonzero(with_rare))
+    different, groups = np.unique(counts.size * alike + codes, return_inverse=True)
+    units = np.bincount(different % counts.size)
+    too_few = different.size < _FEWEST_UNITS or np.any(units == 1)
+    together = None if by_chance or too_few or different.size == codes.size else groups
+    return Repeats(codes.size - different.size, by_chance, together)
 
 
 def is_drawn(positions: Rows, n_items: int) -> Mask:

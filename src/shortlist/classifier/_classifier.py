@@ -7,6 +7,7 @@ calibration has made, which judges them.
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from functools import partial
 from numbers import Real
 from typing import Any, Self
@@ -21,7 +22,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from .._core import folds, scoring
 from .._core.arrays import Floats, Mask, Rows, TieKeys
-from .._core.ids import Columns, check_ids, columns_of, number_groups
+from .._core.ids import Columns, check_ids, columns_of, number_groups, repeats_of
 from .._core.labels import count_labels, find_rare
 from .._core.probing import check_probe
 from .._core.validation import UNCHANGED, check_confidence, check_option, check_seed
@@ -217,7 +218,10 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
     - `groups`, in calibration only, say which items belong together, such as the rows of one
       customer. Whole groups are held out, a float `cv` is a share of the groups, a splitter gets
       them, and the promise is about an item of a new group; see
-      :func:`~shortlist.calibrate_threshold`.
+      :func:`~shortlist.calibrate_threshold`. Without them, rows that are equal in all columns and
+      in their label are a group, and share a fold; unless equal rows often differ in their label,
+      which is a sign of different cases with few values. To keep rows apart, number them:
+      ``groups=range(n_items)``.
     - `values` are what items are worth if they are rare, and `efforts` how much work they take;
       ``Capacity.effort(...)`` needs efforts. The threshold is then one of value * probability /
       effort. A model without `predict_proba` is wrapped in
@@ -333,10 +337,16 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
         y, is_rare = self._learn_labels(y)
         self._columns = columns_of(X)
         facts = _facts_of(X, segments, **known)
+        groups = folds.Groups(known["groups"], facts.groups)
+        own_folds = isinstance(self._cv, Real) and not self._is_prefit
+        if known["groups"] is None and own_folds and is_rare is not None:
+            repeats = repeats_of(X, is_rare)
+            groups = folds.Groups(None, repeats.groups)
+            if repeats.matter and not self._refuses_groups(segments, seed):
+                facts = replace(facts, groups=repeats.groups)
         terms = self._terms(ReferencePrevalence.of_labels(is_rare, facts.groups, seed=seed), seed)
         self._check_possible(segments, facts, terms)
         models = self._models(is_rare, facts, terms)
-        groups = folds.Groups(known["groups"], facts.groups)
         self.estimators_, unseen = self._fit_models(models, X, y, is_rare, params, seed, groups)
         if len(self.estimators_) == 1:
             self.estimator_ = self.estimators_[0]
@@ -399,6 +409,12 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
             self.max_effort,
             None if self.worth is None else check_worth(self.worth),
         )
+
+    def _refuses_groups(self, segments: SegmentCapacities | None, seed: int) -> bool:
+        """Whether there is no exact rule for items that come in groups."""
+        terms = self._terms(ReferencePrevalence(), seed)
+        limits = self._limits(segments)
+        return any(terms.refuses_groups(limit, labelled=True) for limit in limits)
 
     def _check_possible(
         self, segments: SegmentCapacities | None, facts: RowFacts, terms: Terms

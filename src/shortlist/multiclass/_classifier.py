@@ -32,7 +32,7 @@ from .._core.folds import (
     splits_of,
     take_trained,
 )
-from .._core.ids import check_ids, columns_of, hash_ids, hash_rows
+from .._core.ids import check_ids, columns_of, hash_ids, hash_rows, repeats_of
 from .._core.ranking import as_calibrated
 from .._core.scoring import n_rows, probabilities
 from .._core.validation import UNCHANGED, check_confidence, check_option, check_seed
@@ -508,14 +508,14 @@ class MulticlassCapacityClassifier(
             return take_trained(self.estimator, X, params, score)
         routed = route(self, y, params)
         if isinstance(self.cv, Real):
-            folds = self._random_parts(y)
+            folds = self._random_parts(X, y)
         else:
             folds = splits_of(self.cv, X, y, routed.splitter.split)
         options: dict[str, Any] = {"fit_params": routed.estimator.fit, "score": score}
         refit = not holds_out(self.cv)
         return fit_on_folds(self.estimator, X, y, folds, refit=refit, n_jobs=None, **options)
 
-    def _random_parts(self, y: NDArray[Any]) -> list[tuple[Rows, Rows]]:
+    def _random_parts(self, X: Any, y: NDArray[Any]) -> list[tuple[Rows, Rows]]:
         """Return the rows to learn from and those left out; every class can be learned from."""
         codes = np.searchsorted(self.classes_, y)
         counts = np.bincount(codes)
@@ -526,7 +526,8 @@ class MulticlassCapacityClassifier(
                 "cv='prefit', or add items."
             )
         seed = None if self.random_state is None else self._seed
-        return random_parts(codes, self.cv, np.random.default_rng(seed))
+        together = repeats_of(X, codes).groups  # they share a fold
+        return random_parts(codes, self.cv, np.random.default_rng(seed), together)
 
     def _calibrated(self, sample: JointSample, joint: JointCapacities) -> JointRule:
         return JointRule.calibrate(

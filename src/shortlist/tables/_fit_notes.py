@@ -13,6 +13,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from .._core.arrays import Floats, Mask
+from .._core.ids import repeats_of
 from ._labels import look_damaged
 from .columns import MISSING_CATEGORY, Feature
 from .monitor import is_of_nines, shown_value
@@ -30,6 +31,7 @@ _MOST_LEARNED = 32
 _WORDS_OF_A_SENTENCE = 3
 _MOST_TWINS = 3
 _NEARLY_EMPTY = 0.03
+_FEWEST_COPIES = 2
 
 
 def notes_on(rows: TableRows, schema: TableSchema) -> list[str]:
@@ -200,15 +202,9 @@ def _is_prose(column: Any) -> bool:
 
 
 def _about_repeats(rows: TableRows, schema: TableSchema) -> list[str]:
+    notes = [] if rows.is_rare is None else _about_copies(rows.X, rows.is_rare)
     if rows.ids is None:
-        n_repeated = int(rows.X.assign(**{"\0rare": rows.is_rare}).duplicated().sum())
-        if n_repeated < max(2, 0.01 * len(rows.X)) or not _tells_rows_apart(rows, schema):
-            return []
-        return [
-            f"{n_repeated:,} of {len(rows.X):,} rows are copies of others. If they are the same "
-            "cases, remove them: a case that trains and tests the model makes it look too good."
-        ]
-    notes = []
+        return notes
     n_repeated = len(rows.ids) - len(set(rows.ids.tolist()))
     if n_repeated:
         notes.append(
@@ -225,7 +221,14 @@ def _about_repeats(rows: TableRows, schema: TableSchema) -> list[str]:
     return notes
 
 
-def _tells_rows_apart(rows: TableRows, schema: TableSchema) -> bool:
-    """Return whether copies are unlikely to be different cases: a number has many values."""
-    numbers = [f.name for f in schema.features if f.kind == "numeric"]
-    return any(rows.X[name].nunique() > 0.5 * len(rows.X) for name in numbers)
+def _about_copies(X: Any, is_rare: Mask) -> list[str]:
+    """Say how many rows repeat others as one case, and how to say what belongs together."""
+    repeats = repeats_of(X, is_rare)
+    if not repeats.matter or repeats.n_repeated < _FEWEST_COPIES:
+        return []
+    return [
+        f"{repeats.n_repeated:,} of {len(X):,} rows are copies of others, in all columns and in "
+        "their label. Equal rows count as one case: they are in the same fold, so that no model is "
+        "measured on a copy of what it has learned from. If a column tells which rows belong "
+        "together, name it: group=..."
+    ]

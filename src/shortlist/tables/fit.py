@@ -15,6 +15,7 @@ from sklearn.model_selection import GroupShuffleSplit, train_test_split
 
 from .._core.arrays import Mask, Rows
 from .._core.folds import holds_out
+from .._core.ids import repeats_of
 from .._core.labels import rare_share
 from .._core.validation import check_count, check_number, check_option, check_positive, name_rows
 from .._core.written import counted, number, percent
@@ -208,7 +209,10 @@ def fit_table(
     notes += [n for f in schema.features if f.name == time for n in notes_on_times(rows.X[time], f)]
     rows, schema = _without(rows, schema, (time, group))
     notes += notes_on(rows, schema)
-    learn, test = divide_rows(labels_of(rows), aside, test_share=share, random_state=random_state)
+    apart = aside
+    if share and aside.groups is None:  # no row tests a model that has learned from its copy
+        apart = aside._replace(groups=repeats_of(rows.X, labels_of(rows)).groups)
+    learn, test = divide_rows(labels_of(rows), apart, test_share=share, random_state=random_state)
     promise = {
         "capacity": capacity, "guarantee": guarantee, "confidence": confidence,
         "n_batches": n_batches, "random_state": random_state,
@@ -237,7 +241,7 @@ def fit_table(
         where = "held-out" if time is None else "latest"
         return data.result(model, measure_test_rows(model, data.test), where, notes)
     where = "calibration" if holds_out(cv) else "out-of-fold"
-    unseen = measure_out_of_fold(model, data.learned, groups)
+    unseen = measure_out_of_fold(model, data.learned)
     return data.result(model, unseen, where, notes)
 
 

@@ -153,9 +153,7 @@ def measure_test_rows(model: TableModel, test: TableRows) -> Unseen:
     return Unseen(test, flagged, None, rules)
 
 
-def measure_out_of_fold(
-    model: TableModel, learned: TableRows, groups: NDArray[Any] | None
-) -> Unseen:
+def measure_out_of_fold(model: TableModel, learned: TableRows) -> Unseen:
     """Measure the models of all folds, each on the rows of the fold that it has not seen.
 
     The threshold that judges a row has not seen it, either: it is that of the other rows.
@@ -171,7 +169,8 @@ def measure_out_of_fold(
     by_default = np.concatenate([each.predict(learned.X.iloc[fold]) for each, fold in by_model])
     order = model.rank(unseen.X, unseen.ids, np.asarray(classifier.calibration_scores_))
     numbers = np.repeat(np.arange(len(folds)), [fold.size for fold in folds])
-    groups = None if groups is None else groups[places]
+    together = [sample.groups for sample in rule.samples if sample.groups is not None]
+    groups = np.concatenate(together) if together else None
     is_rare = labels_of(unseen)
     rules = _compared(model, is_rare, flagged, by_default.astype(bool), order, numbers, groups)
     p = np.asarray(classifier.out_of_fold_scores_, dtype=np.float64)[places]

@@ -62,6 +62,18 @@ class Terms:
     max_effort: float | None = None
     worth: Worth | None = None
 
+    def refuses_groups(self, capacity: Capacity, *, labelled: bool) -> str | None:
+        """Return what has no exact rule if items come in groups; None if all has one."""
+        precise = self.worth is not None and self.worth.kind == "precision"
+        for name, is_given in (
+            ("efforts", capacity.kind == "effort"),
+            ("guarantee='next-batch'", self.guarantee == "next-batch"),
+            ("A precision with labels", precise and labelled),
+        ):
+            if is_given:
+                return name
+        return None
+
     def thresholds(
         self, samples: Sequence[CalibrationSample], capacity: Capacity, confidence: float
     ) -> list[CalibratedThreshold]:
@@ -191,16 +203,12 @@ class _Calibration:
 
     def _refuse_groups(self) -> None:
         """Raise an error for what has no exact rule if items come in groups."""
-        for name, is_given in (
-            ("efforts", self.of_work),
-            ("guarantee='next-batch'", self.terms.guarantee == "next-batch"),
-            ("A precision with labels", self._tests_precision),
-        ):
-            if is_given and self.sample.groups is not None:
-                raise ValueError(
-                    f"{name} and groups cannot be combined: no rule is exact then. Keep one random "
-                    "item of each group, and calibrate on these without groups."
-                )
+        refused = self.terms.refuses_groups(self.capacity, labelled=self.sample.is_rare is not None)
+        if refused is not None and self.sample.groups is not None:
+            raise ValueError(
+                f"{refused} and groups cannot be combined: no rule is exact then. Keep one random "
+                "item of each group, and calibrate on these without groups."
+            )
 
     # --- the cuts -------------------------------------------------------------------------------
 
