@@ -453,9 +453,9 @@ def repeats_of(X: Any, labels: NDArray[Any]) -> Repeats:
     If equal rows often have different labels, their columns have few values, and different cases
     are alike by chance.
     """
-    shape = np.shape(X) if hasattr(X, "shape") else ()
-    names = [f"column {place}" for place in range(shape[1])] if len(shape) == 2 else None
-    keys = hash_rows(X, columns=names)  # a number in column 2 is not a 2 in the column of its number
+    shape: tuple[int, ...] = getattr(X, "shape", ())
+    names = [f"column {place}" for place in range(shape[-1])] if len(shape) == 2 else None
+    keys = hash_rows(X, columns=names)  # a 1 in column 2 must not hash as a 2 in column 1
     _, alike, sizes = np.unique(keys, return_inverse=True, return_counts=True)
     if sizes.size == alike.size:
         return Repeats()
