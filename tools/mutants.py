@@ -133,6 +133,7 @@ MUTANTS = [
     Mutant("tested at twice the error", "thresholds/guarantees.py", "float(b / (1 + b))) <= error", "float(b / (1 + b))) <= 2 * error"),
     Mutant("hits turned to the wrong side", "thresholds/guarantees.py", "    if b > 1:", "    if b < 1:"),
     Mutant("all weights are kept", "thresholds/calibrate.py", "sample.lots(seed) < weights / largest", "sample.lots(seed) < 1", ("tests/thresholds/test_weights.py",)),
+    Mutant("lots by a hash of the row", "thresholds/samples.py", "if self.keys_of is None or self.share_lots:", "if self.keys_of is None:", GROUPS),
     Mutant("lots drawn twice", "thresholds/terms.py", "lots = lots_of(own.lots(self.terms.seed))[order]", "lots = own.lots(self.terms.seed)[order]", GROUPS),
     Mutant("odds of one for every multiple", "thresholds/guarantees.py", "float(b / (1 + b))", "0.5"),
     # Groups

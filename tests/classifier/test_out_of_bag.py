@@ -66,7 +66,7 @@ def test_a_threshold_at_the_bottom_is_warned_of(fraud):
     X, y = fraud
     small = RandomForestClassifier(60, random_state=0)
     wide = Capacity.fraction(0.4)
-    with pytest.warns(UserWarning, match=r"lowest out-of-bag score, which \d\d% of the items"):
+    with pytest.warns(UserWarning, match=r"lowest out-of-bag score, which [\d.]+ % of the items"):
         model = out_of_bag(small, capacity=wide).fit(X, y)
     assert model.flag(X).mean() > model.calibration_.flagged_fraction
     model = out_of_bag(small).fit(X, y)

@@ -2,14 +2,14 @@
 
 from dataclasses import replace
 from fractions import Fraction
-from itertools import product
+from itertools import permutations, product
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
 from shortlist import Capacity, calibrate_threshold
-from shortlist._core.ids import hash_ids, number_groups
+from shortlist._core.ids import hash_ids, lots_of, number_groups
 from shortlist._core.ranking import flag_above
 from shortlist.exceptions import InsufficientCalibrationWarning
 from shortlist.thresholds import terms
@@ -220,3 +220,31 @@ def test_one_id_for_all_items_of_a_group_draws_no_certain_place():
     sample = CalibrationSample(places, hash_ids(of), groups=of)
     drawn = sample.one_of_each_group(seed=0).scores
     assert_array_equal(np.bincount(drawn.astype(int)) > 400, np.ones(4, dtype=bool))
+
+
+def test_lots_have_nothing_to_do_with_rows_that_come_back():
+    """Rows without ids, from a small world: the lots of a calibration go by position.
+
+    Each group is one of five pairs of rows, a high and a low one. Under the worst of 200 seeds, the
+    hash of the low row comes first in every pair. If it drew the item of a group, it would be the
+    low one in every calibration. All calibrations, in all orders of the rows, are counted: the
+    share in which the rate exceeds the capacity is exact.
+    """
+    highs, lows = np.arange(5, 10), np.arange(5)
+    firsts = [
+        np.count_nonzero(lots_of(hash_ids(lows, seed=s)) < lots_of(hash_ids(highs, seed=s)))
+        for s in range(200)
+    ]
+    seed, c, error = int(np.argmax(firsts)), Capacity.fraction(0.5), 0.25
+    assert max(firsts) == 5
+    every, exceeded = np.arange(10.0), []
+    for pairs in product(range(5), repeat=2):
+        rows = np.array([row for pair in pairs for row in (highs[pair], lows[pair])])
+        for order in permutations(range(4)):
+            here = np.array(order)
+            keys, groups = hash_ids(rows[here], seed=seed), np.array([0, 0, 1, 1])[here]
+            sample = CalibrationSample(rows[here] * 1.0, keys, groups=groups, share_lots=True)
+            found = Terms("confident", 1 - error, seed=seed).threshold(sample, c, 1 - error)
+            rate = found.flag_with_keys(every, hash_ids(every, seed=seed).__getitem__).mean()
+            exceeded.append(rate > 0.5)
+    assert 0 < np.mean(exceeded) <= error

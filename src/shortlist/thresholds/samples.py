@@ -122,8 +122,8 @@ class CalibrationSample:
         rare = None if is_rare is None else is_rare[rows]
         keys = None
         if tie_keys is not None:
-            # Lots of groups and of work need all keys; the order of items only those of tied ones.
-            by_lot = groups is not None or efforts is not None
+            # Lots of groups and of work need the keys of all ids; the order only those of ties.
+            by_lot = facts.ids is not None and (groups is not None or efforts is not None)
             hashed = np.arange(scores.size) if by_lot else tied_positions(scores)
             keys = np.zeros(scores.size)
             if hashed.size:
@@ -154,10 +154,14 @@ class CalibrationSample:
         return np.zeros(every.size) if self.keys_of is None else np.asarray(self.keys_of(every))
 
     def lots(self, seed: int) -> Doubles:
-        """Return the lot of each item; where it has no tie key of its own, by its position."""
+        """Return the lot of each item, by its id; where it has none of its own, by its position.
+
+        A hash of the row would not do: rows of a small world come back, each with the same lot in
+        every calibration.
+        """
         every = np.arange(self.scores.size)
         by_position = keys_by_id(None, seed=seed)(every)
-        if self.keys_of is None:
+        if self.keys_of is None or self.share_lots:
             return lots_of(by_position)
         keys = np.array(self.keys_of(every))
         shared = tied_positions(keys)  # those that were not hashed, too
