@@ -74,7 +74,7 @@ class Answer(NamedTuple):
 
 
 class Client:
-    """Asks a decision service. Repeating a request is safe: the id of a case is its key.
+    """Asks a decision service, and asks again: the id of a case is its key.
 
     A client has one connection and belongs to one thread.
 
@@ -204,8 +204,13 @@ class Client:
         return dict(self._ask("PUT", "/capacity", body))
 
     def observe(self, cases: Iterable[dict[str, Any]]) -> int:
-        """Let the service learn from cases that are decided elsewhere; return how many."""
-        return int(self._ask("POST", "/observations", list(cases))["observed"])
+        """Let the service learn from cases that are decided elsewhere; return how many.
+
+        Without an answer nobody knows whether they have counted: this is an error, and they are
+        not sent again.
+        """
+        self.close()  # a connection that was closed long ago would lose the request
+        return int(self._ask("POST", "/observations", list(cases), again=False)["observed"])
 
     def status(self) -> dict[str, Any]:
         """Return the numbers of the queue."""
@@ -219,7 +224,13 @@ class Client:
         return entries
 
     def _ask(
-        self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        headers: dict[str, str] | None = None,
+        *,
+        again: bool = True,
     ) -> Any:
         content = None if body is None else json.dumps(body, allow_nan=False).encode()
         for attempt in range(self._retries + 1):
@@ -228,11 +239,14 @@ class Client:
             except (OSError, http.client.HTTPException) as error:
                 self.close()
                 problem, after = ServiceError(0, "no-answer", f"No answer: {error}"), None
+                if not again and not isinstance(error, ConnectionRefusedError):
+                    detail = f"No answer: {error}. The request may have counted."
+                    raise ServiceError(0, "no-answer", detail) from error
             else:
                 if status < 400:
                     return answer
                 problem = _problem(answer, status)
-                if status not in _AGAIN:
+                if status not in _AGAIN or not again:
                     raise problem
             if attempt < self._retries:
                 pause = min(0.05 * 2**attempt, 2.0) * random.uniform(0.5, 1)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import threading
@@ -75,6 +76,33 @@ def test_an_outcome_that_is_told_again_after_a_lost_answer_counts_once(client, m
     monkeypatch.setattr(client, "_send", lose_the_first)
     assert client.tell("top", rare=True, reviewer="kim") == 1
     assert len(client.find("top")["outcomes"]) == 2
+
+
+def test_observations_count_once_whatever_happens_to_the_answer(client, monkeypatch):
+    """Nobody knows whether a lost request was heard, so that it is an error and no repetition."""
+    send = client._send
+
+    def lose(*request):
+        send(*request)
+        raise OSError("the answer was lost")
+
+    monkeypatch.setattr(client, "_send", lose)
+    with pytest.raises(ServiceError, match="may have counted") as caught:
+        client.observe([case("a")])
+    assert caught.value.kind == "no-answer"
+    monkeypatch.undo()
+    assert [entry["kind"] for entry in client.log(after=3)] == [4]
+    attempts = []  # but a service that does not listen has heard nothing
+
+    def refuse(*request):
+        attempts.append(request)
+        if len(attempts) < 3:
+            raise ConnectionRefusedError
+        return send(*request)
+
+    monkeypatch.setattr(client, "_send", refuse)
+    assert client.observe([case("c")]) == 1
+    assert len(attempts) == 3
 
 
 def test_problems_are_errors(client):
@@ -201,25 +229,40 @@ def test_a_start_that_cannot_work_says_why(tmp_path, model_file, options, words)
     assert "Traceback" not in run.stderr
 
 
-def test_another_capacity_must_be_adopted(tmp_path, model_file):
-    """A restart with another number is an error, until it is meant."""
-    database = tmp_path / "shortlist.db"
+def test_the_same_command_starts_again_after_a_change(tmp_path, model_file):
+    """What was changed over HTTP stays, and the command says so; a crash is no restart loop."""
+    for expected in (5, 7):
+        process, port = serve(tmp_path, model_file, "--count", "5", "--period", "day")
+        with Client(f"http://127.0.0.1:{port}") as client:
+            assert client.status()["capacity"] == expected
+            client.set_capacity(7)
+        process.terminate()
+        assert process.wait(30) == 0
+        said = process.stderr.read()
+        process.stderr.close()
+        assert ("keeps capacity 7, and not 5" in said) == (expected == 7)
+
+
+def test_another_capacity_must_be_adopted(address, model_file, caplog):
+    """A restart with another number changes nothing and says so, until it is meant."""
+    database = address
     with serving(database, model_file, count=5):
         pass
-    with pytest.raises(ValueError, match="--adopt"), serving(database, model_file, count=6):
-        pass
+    with serving(database, model_file, count=6) as service:
+        assert service.get("/v1/queues/default/status").json()["capacity"] == 5
+    assert "keeps capacity 5, and not 6. Start with --adopt" in caplog.text
     with serving(database, model_file, count=6, adopt=True) as service:
         status = service.get("/v1/queues/default/status").json()
         assert status["capacity"] == 6
     with opened(str(database)) as store:
-        changes = store.query("SELECT key_id, action, queue, detail FROM audit ORDER BY at")
+        changes = store.query("SELECT key_id, action, queue, detail FROM audit ORDER BY at, action")
     assert [change[:3] for change in changes] == [
         ("command", action, "default") for action in ("capacity", "model", "capacity")
     ]
     assert [json.loads(changes[place][3])["count"] for place in (0, 2)] == [5, 6]
 
 
-def test_a_shared_total_is_for_good(tmp_path, model_file):
+def test_a_shared_total_is_for_good(tmp_path, model_file, caplog):
     """It can be changed where it is meant, but a queue cannot get one or lose it unnoticed."""
     plain, shared = tmp_path / "plain.db", tmp_path / "shared.db"
     queues = {"north": 5}
@@ -238,8 +281,8 @@ def test_a_shared_total_is_for_good(tmp_path, model_file):
     start(shared, 6)
     with pytest.raises(ValueError, match="made with total 6"):
         start(shared, None)
-    with pytest.raises(ValueError, match=r"total 6, and not 2.*--adopt"):
-        start(shared, 2)
+    start(shared, 2)
+    assert re.search(r"keeps total 6, and not 2.*--adopt", caplog.text)
     start(shared, 2, adopt=True)
     with opened(str(shared)) as store:
         details = store.query("SELECT detail FROM audit WHERE action = 'total' ORDER BY at")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 import time
 from collections.abc import Mapping
@@ -18,6 +19,7 @@ from .store import CAPACITY, COMMAND, MODEL, TOTAL_SET, QueueRow, Store
 
 __all__ = ["prepare", "warm_up_controller"]
 
+_log = logging.getLogger("shortlist.service")
 _TOTAL = "all"
 _FIXED = ("period", "starts_at", "worth", "probe", "unit")
 
@@ -39,8 +41,9 @@ def prepare(
 ) -> ModelCache:
     """Make the tables and the queues that do not exist yet; return their models, loaded.
 
-    A queue that exists keeps its period, its capacity and its model. If the given ones differ,
-    this is an error, unless `adopt` is true: then its capacity and its model are changed.
+    A queue that exists keeps its capacity and its model, which may have changed since it was made:
+    a warning says so. Only if `adopt` is true, they become the given ones. Another period is an
+    error, as is everything else that cannot change.
     """
     models = ModelCache()
     with opened(database, create=True) as store:
@@ -83,7 +86,7 @@ def _make_queues(
     for row in store.queues():
         if row.name in queues:
             _compare(store, row, settings, queues[row.name], model, total, adopt=adopt)
-    if total is not None:
+    if total is not None and (adopt or _total_of(store, _TOTAL) is None):
         _set_total(store, total)
     for name, count in queues.items():
         controller = first_controller(settings, count, calibration_of(store, model))
@@ -137,10 +140,8 @@ def _compare(
             "another database, or start without a model file to leave all queues as they are."
         )
     if differing and not adopt:
-        raise ValueError(
-            f"The queue {row.name!r} has {words}. Start with --adopt to change it, or change it "
-            "while the service runs (PUT .../capacity, POST .../model)."
-        )
+        _log.warning("The queue %r keeps %s. Start with --adopt to change it.", row.name, words)
+        return
     if "capacity" in differing:
         _change(store, row.id, CAPACITY, {kept.unit: count})
     if "model" in differing:
