@@ -824,3 +824,35 @@ def test_the_score_takes_weights(fraud):
     weights[twice] = 2
     X_twice, y_twice = np.vstack([X, X[twice]]), np.concatenate([y, y[twice]])
     assert model.score(X, y, weights) == pytest.approx(model.score(X_twice, y_twice), abs=0.01)
+
+
+def test_missing_labels_among_texts_are_counted():
+    """Instead of an error about comparing texts with numbers."""
+    X = np.arange(40.0)[:, None]
+    for missing in (np.nan, None):
+        y = np.array(["yes", "no", "no", missing] * 10, dtype=object)
+        with pytest.raises(ValueError, match=r"10 of 40 labels are missing, the first at place 3"):
+            CapacityClassifier(LogisticRegression(), capacity=Capacity.fraction(0.2)).fit(X, y)
+
+
+def test_several_models_are_named_where_one_is_asked_for(few_rare):
+    """The error of `estimator_` names `estimators_`; one model has both."""
+    model = CapacityClassifier(LogisticRegression(), capacity=Capacity.fraction(0.1), cv=3)
+    with pytest.raises(AttributeError, match=r"has no estimator_\.$"):
+        _ = model.estimator_
+    model.fit(*few_rare)
+    with pytest.raises(AttributeError, match="There are 3 models: see estimators_"):
+        _ = model.estimator_
+    assert not hasattr(model, "estimator_")
+    single = model.set_params(cv=0.5).fit(*few_rare)
+    assert single.estimator_ is single.estimators_[0]
+
+
+def test_a_notebook_shows_capacity_threshold_and_promise(few_rare):
+    """Above the diagram of scikit-learn; before a fit, the capacity alone."""
+    model = CapacityClassifier(LogisticRegression(), capacity=Capacity.fraction(0.1), cv=0.5)
+    assert "<dt>Capacity</dt><dd>10 % of all cases</dd></dl>" in model._repr_html_()
+    page = model.fit(*few_rare)._repr_mimebundle_()["text/html"]
+    assert f"<dt>Threshold</dt><dd>{model.threshold_:.4g}</dd>" in page
+    assert "<dt>Promise</dt><dd>Row by row: the flags among future items" in page
+    assert "LogisticRegression" in page

@@ -9,6 +9,7 @@ import zipfile
 import pytest
 import skops.io
 from numpy.testing import assert_array_equal
+from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import FunctionTransformer, make_pipeline
 
 import shortlist
@@ -122,3 +123,10 @@ def test_what_is_not_a_model_is_refused(tmp_path, model_file):
     path = rewrite(model_file, tmp_path / "m", payload=lambda _: other)
     with pytest.raises(ModelFileError, match="does not hold a fitted"):
         load_model(path)
+
+
+def test_only_models_of_tables_are_saved(tmp_path):
+    """Another classifier is refused in words, and no file is left."""
+    with pytest.raises(ModelFileError, match=r"got LogisticRegression\. Save other classifiers"):
+        save_model(LogisticRegression(), tmp_path / "model")
+    assert not list(tmp_path.iterdir())

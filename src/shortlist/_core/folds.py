@@ -106,6 +106,11 @@ def check_labels(y: Any) -> NDArray[Any]:
     y = column_or_1d(y, warn=True)
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         raise ValueError("Input y contains NaN or infinity. Leave out the items without a label.")
+    if y.dtype.kind == "O" and (missing := np.flatnonzero([v is None or v != v for v in y])).size:
+        raise ValueError(
+            f"Input y contains NaN or None: {missing.size:,} of {y.size:,} labels are missing, the "
+            f"first at place {missing[0]:,}. Leave out the items without a label."
+        )
     if y.dtype.kind not in _PLAIN_LABELS:
         check_classification_targets(y)
     return y

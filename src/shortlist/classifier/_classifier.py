@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 from dataclasses import replace
 from functools import partial
+from html import escape
 from numbers import Real
 from typing import Any, Self
 
@@ -27,12 +28,13 @@ from .._core.labels import count_labels, find_rare
 from .._core.probing import check_probe
 from .._core.validation import UNCHANGED, check_confidence, check_option, check_seed
 from .._core.work import check_efforts, check_values
+from .._core.written import number
 from ..capacity import Capacity, check_capacity, check_efforts_suit
 from ..exceptions import CapacityError
 from ..metrics import detection_at_capacity
 from ..online import Controller
 from ..thresholds import CalibratedThreshold
-from ..thresholds.promise import FOLD_GUARANTEES, TIES, check_guarantee
+from ..thresholds.promise import FOLD_GUARANTEES, TIES, capacity_in_words, check_guarantee
 from ..thresholds.rules import Decisions, Rule
 from ..thresholds.samples import CalibrationSample, ReferencePrevalence, RowFacts
 from ..thresholds.segments import SegmentCapacities, check_segment_capacities, segment_codes
@@ -348,8 +350,6 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
         self._check_possible(segments, facts, terms)
         models = self._models(is_rare, facts, terms)
         self.estimators_, unseen = self._fit_models(models, X, y, is_rare, params, seed, groups)
-        if len(self.estimators_) == 1:
-            self.estimator_ = self.estimators_[0]
         folds.remember_features(self, self.estimators_[0])
         self.out_of_fold_scores_, self.folds_ = folds.aligned_with_rows(unseen, scoring.n_rows(X))
         keys = _lazy_keys(facts, seed)
@@ -1000,6 +1000,15 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
         return self.calibrations_[0]
 
     @property
+    def estimator_(self) -> Any:
+        """The fitted model; absent if there are several."""
+        if "estimators_" not in vars(self) or len(self.estimators_) > 1:
+            n_models = len(vars(self).get("estimators_", ()))
+            remedy = f" There are {n_models} models: see estimators_." if n_models else ""
+            raise AttributeError(f"{type(self).__name__} has no estimator_.{remedy}")
+        return self.estimators_[0]
+
+    @property
     def threshold_(self) -> float:
         """An item is flagged when its score is strictly above; absent if there are several."""
         return self.calibration_.value
@@ -1068,6 +1077,19 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
         return threshold / (1 - threshold) if threshold < 1 else np.inf
 
     # --- scikit-learn ----------------------------------------------------------------------------
+
+    def _html_repr(self) -> str:
+        """Return the diagram of scikit-learn below capacity, threshold and promise."""
+        capacity = self.capacity
+        words = capacity_in_words(capacity) if isinstance(capacity, Capacity) else repr(capacity)
+        facts = {"Capacity": words}
+        if self.__sklearn_is_fitted__():
+            facts |= {
+                "Threshold": ", ".join(number(each, 4) for each in self.thresholds_),
+                "Promise": self.promise_,
+            }
+        lines = (f"<dt>{name}</dt><dd>{escape(text)}</dd>" for name, text in facts.items())
+        return f"<dl>{''.join(lines)}</dl>{super()._html_repr()}"
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "rule_")

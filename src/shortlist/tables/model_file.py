@@ -50,6 +50,11 @@ def save_model(model: TableModel, path: Path) -> None:
     path : Path
         Where to write.
     """
+    if not isinstance(model, TableModel):
+        raise ModelFileError(
+            f"save_model writes the TableModel of a fit to a table, such as fit_table(...).model; "
+            f"got {type(model).__name__}. Save other classifiers with skops.io.dump or joblib.dump."
+        )
     manifest = json.dumps(manifest_of(model), indent=1, allow_nan=False).encode()
     parts = {
         _MANIFEST: manifest,
