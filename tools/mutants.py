@@ -40,6 +40,7 @@ LISTS = ("tests/classifier/test_list_estimator.py", "-k", "one_model")
 ATOMIC = ("tests/atomic/test_atomic.py",)
 DURABLE = ("tests/stream/test_durable.py",)
 SWAP = ("tests/service/test_swap.py",)
+CLOCK = ("tests/service/test_clock.py",)
 WORK = ("tests/online/test_budget_work.py",)
 EFFORTS = ("tests/thresholds/test_efforts.py",)
 EFFORT_LAWS = ("tests/properties/test_effort_laws.py",)
@@ -159,6 +160,8 @@ MUTANTS = [
     Mutant("a model of any unit", "service/_models.py", "if len(units) > 1 or (", "if (", SWAP),
     Mutant("a model of any columns", "service/_models.py", "if error is not None and (case or", "if False and (case or", SWAP),
     Mutant("the id follows the model", "service/setup.py", "                id_fields=model.id_fields,\n", "", SWAP),
+    Mutant("a period that was left begins anew", "service/_group.py", "left.get(number) or self._replica.counts_of(self._row.id, number)", "(0, 0, 0)", CLOCK),
+    Mutant("a clock before the last decision is silent", "service/_status.py", "if ahead > FAR_AHEAD:", "if False:", CLOCK),
     Mutant("no sync of a decision", "service/_sqlite.py", "{'FULL' if self._sync else 'OFF'}", "OFF", DURABLE),
     Mutant("no sync of the folder", "service/durable.py", "        sync_folder(self.path.parent)\n", "", DURABLE),
     Mutant("answer without a record", "service/durable.py", "            self._commit(maker.group())\n", "            self._row = maker.group().row\n", DURABLE),

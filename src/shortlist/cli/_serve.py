@@ -79,7 +79,7 @@ def serve(
     adopt
         Change the capacity and the model of a known queue.
     accept_clock
-        Believe a clock far ahead of the last decision.
+        Believe a clock far ahead of the last decision, or before it.
     """
     logging.basicConfig(format="%(levelname)s: %(message)s")
     queues = _queues(model, count, budget, queue)
@@ -96,7 +96,7 @@ def serve(
     models = prepare(
         database, model, queues, period=period_from(period), expect=expect, total=total,
         of_work=budget is not None, worth=worth, probe=probe, probe_key=os.environ.get(PROBE_KEY),
-        adopt=adopt,
+        adopt=adopt, accept_clock=accept_clock,
     )  # fmt: skip
     with _opened(database) as store:
         known = list_keys(store)

@@ -12,6 +12,7 @@ from .settings import QueueSettings, build_name, units_of
 from .store import (
     BUILD,
     CAPACITY,
+    CLOCK,
     COMMAND,
     DECISION,
     MODEL,
@@ -56,6 +57,10 @@ class GroupMaker:
         """Append an event and make its change; None if its scores are of an earlier model."""
         if kind == OBSERVATION and body["model"] != self._replica.model:
             return None
+        if kind == CLOCK:
+            self._at = body["from"]
+            self._enter(self._replica.settings.periods.number(self._at))
+            self._total_used = self._replica.used_of_total(self._row.total, self._period or 0)
         # A change cannot begin in the past: what was decided was decided.
         body = {**body, "from": max(self._at, body.get("from") or self._at)}
         event = self.add_event(kind, json.dumps(body), key_id)
@@ -109,13 +114,19 @@ class GroupMaker:
     def _advance(self, at: float, allowed: int) -> None:
         """Let time pass, which never runs backwards; a period that ends leaves its numbers."""
         self._at = max(at, self._at)
-        number = self._replica.settings.periods.number(self._at)
+        self._enter(self._replica.settings.periods.number(self._at))
+        self._capacity = allowed
+
+    def _enter(self, number: int) -> None:
+        """Begin a period, or go on with one that was left when a clock was wrong."""
         if number != self._period:
             if self._seen and self._period is not None:
                 counts = self._used, self._seen, self._spent
                 self._ended.append((self._capacity, self._period, *counts))
-            self._period, self._used, self._seen, self._spent = number, 0, 0, 0
-        self._capacity = allowed
+            self._period = number
+            left = {period: counts for _, period, *counts in self._ended}
+            counted = left.get(number) or self._replica.counts_of(self._row.id, number)
+            self._used, self._seen, self._spent = counted
 
     def _slot(self, allowed: int, work: int | None) -> int | None:
         """Return the next slot, or None if the counts of the database leave no room."""

@@ -30,8 +30,8 @@ from ..online.decisions import (
     is_flag,
 )
 from ._models import calibration_of
-from .settings import QueueSettings
-from .store import BUILD, CAPACITY, DECISION, MODEL, OBSERVATION, Entry, Store
+from .settings import QueueSettings, first_controller
+from .store import BUILD, CAPACITY, CLOCK, DECISION, MODEL, OBSERVATION, Entry, Store
 
 __all__ = [
     "NOT_WORTH",
@@ -171,6 +171,13 @@ class Replica:
         )
         return int(used)
 
+    def counts_of(self, queue: int, period: int) -> tuple[int, int, int]:
+        """Return the flags, the cases and the work of a period so far, if it was left before."""
+        rows = self._store.query(
+            "SELECT used, seen, spent FROM ended WHERE queue = ? AND period = ?", queue, period
+        )
+        return rows[0] if rows else (0, 0, 0)
+
     def fork(self) -> Replica:
         """Return a copy that may be thrown away: a rewind keeps the original."""
         other = copy.copy(self)
@@ -217,9 +224,18 @@ class Replica:
             self.controller.set_capacity(self.settings.capacity(body), at=body["from"])
         elif event.kind == MODEL:
             self.controller.swap_model(self._change_model(body["model"]))
+        elif event.kind == CLOCK:
+            self._start_again(body["capacity"], body["scheduled"])
         elif event.kind == OBSERVATION:
             _believe(self.controller, body["scores"][0], event.at)
             self.controller.observe(body["scores"], at=event.at)
+
+    def _start_again(self, capacity: float, scheduled: list[list[float]]) -> None:
+        """Begin with a new controller: none runs backwards. The database has counted the flags."""
+        settings, calibration = self.settings, calibration_of(self._store, self.model)
+        self.controller = first_controller(settings, capacity, calibration)
+        for begins, amount in scheduled:
+            self.controller.set_capacity(settings.capacity({settings.unit: amount}), at=begins)
 
     def _change_model(self, model: int) -> Any:
         """Let the alarm compare with another model; return the model's calibration scores."""

@@ -26,7 +26,7 @@ from ._requests import Problem
 from ._service import Call
 from ._waiting import Case
 from .settings import QueueSettings
-from .store import CAPACITY, MODEL, OBSERVATION, QueueRow
+from .store import CAPACITY, CLOCK, MODEL, OBSERVATION, QueueRow
 
 __all__ = ["ROUTES"]
 
@@ -166,7 +166,7 @@ def _plain(entry: Any) -> dict[str, Any]:
     """Return an entry of the log without the columns of the case and without states."""
     names = ("seq", "kind", "at", "period", "case_id", "score", "threshold", "code", "slot")
     plain = {name: getattr(entry, name) for name in names}  # infinity is null in JSON
-    event = json.loads(entry.body) if entry.kind in (CAPACITY, MODEL, OBSERVATION) else None
+    event = json.loads(entry.body) if entry.kind in (CAPACITY, MODEL, OBSERVATION, CLOCK) else None
     return {**plain, "model": entry.model, "key": entry.key_id, "event": event}
 
 

@@ -19,7 +19,7 @@ from ..online.decisions import PROBE, PROBE_WITHOUT_SLOT
 from ._api import Queue, Queues
 from ._replica import Replica
 from ._service import Call
-from .settings import QueueSettings
+from .settings import FAR_AHEAD, QueueSettings
 from .store import CAPACITY, QueueRow, Store
 
 __all__ = [
@@ -251,6 +251,13 @@ def _alarm(kind: str, message: str, at: float) -> dict[str, Any]:
 
 def _alarms(store: Store, queue: QueueRow, now: float) -> Iterator[dict[str, Any]]:
     """Return the alarms that deciders raised, and one for claims that have expired."""
+    ahead = queue.high_water - time.time()
+    if ahead > FAR_AHEAD:
+        message = (
+            f"The last decision is {ahead / 86_400:,.2f} days ahead of the clock: no new period "
+            "begins until then. If the clock is right now, start again with --accept-clock."
+        )
+        yield _alarm("clock", message, queue.high_water)
     for row in store.query(
         "SELECT kind, message, at FROM alarm WHERE queue = ? ORDER BY at", str(queue.id)
     ):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -16,7 +17,7 @@ from ..online.decisions import PROBE
 from ._models import LoadedModel, calibration_bytes, is_own_scorer, read_model
 from ._replica import ReplayError, Replica
 from .settings import WORK_UNITS, QueueSettings, build_name
-from .store import BUILD, CAPACITY, DECISION, TOTAL_SET, Entry, QueueRow, Store
+from .store import BUILD, CAPACITY, CLOCK, DECISION, TOTAL_SET, Entry, QueueRow, Store
 
 __all__ = ["QueueAudit", "audit_queue", "audit_store"]
 
@@ -98,9 +99,9 @@ class _Checks:
         self._settings = QueueSettings.from_json(row.settings)
         self._found = found
         self._last, self._at = 0, float("-inf")
-        self._period: int | None = None
         self._cases: set[str] = set()
-        self._slots, self._spent = 0, Fraction(0)
+        self._slots: dict[int, int] = {}  # of each period, and its work
+        self._spent: defaultdict[int, Fraction] = defaultdict(Fraction)
         self._changes: list[tuple[float, int, Fraction]] = []
 
     def see(self, entry: Entry) -> None:
@@ -109,7 +110,7 @@ class _Checks:
         found.n_entries += 1
         if entry.seq != self._last + 1:
             found.tell(f"the log jumps from entry {self._last} to {entry.seq}")
-        if entry.at < self._at:
+        if entry.at < self._at and entry.kind != CLOCK:
             found.tell(f"{where} is earlier than the one before it")
         if entry.period != self._settings.periods.number(entry.at):
             found.tell(f"{where} is counted in period {entry.period}, where its moment is not")
@@ -129,18 +130,17 @@ class _Checks:
         elif entry.case_id is None or entry.case_id in self._cases:
             found.tell(f"{where} decides about a case without an id, or for the second time")
         self._cases.add(str(entry.case_id))
-        if entry.period != self._period:
-            self._period, self._slots, self._spent = entry.period, 0, Fraction(0)
-            found.n_periods += 1
+        self._slots.setdefault(entry.period, 0)
+        found.n_periods = len(self._slots)
         if entry.slot is not None:
             self._see_flag(entry, where)
 
     def _see_flag(self, entry: Entry, where: str) -> None:
         found = self._found
         found.n_flags += 1
-        self._slots += 1
-        if entry.slot != self._slots:
-            found.tell(f"{where} has slot {entry.slot} where {self._slots} is the next")
+        self._slots[entry.period] += 1
+        if entry.slot != self._slots[entry.period]:
+            found.tell(f"{where} has slot {entry.slot} where {self._slots[entry.period]} is next")
         if self._settings.is_capped:
             self._see_capacity(entry, where)
         if entry.score is None or entry.threshold is None:
@@ -157,11 +157,12 @@ class _Checks:
                 flag = f"flag {entry.slot} of {allowed}"
                 self._found.tell(f"{where} is {flag} in period {entry.period}")
             return
-        self._spent += Fraction(str(entry.effort or 0))  # from the effort as it was given
-        if self._spent > allowed:
-            work = f"{float(self._spent):g} of {float(allowed):g}"
+        self._spent[entry.period] += Fraction(str(entry.effort or 0))  # as it was given
+        spent = self._spent[entry.period]
+        if spent > allowed:
+            work = f"{float(spent):g} of {float(allowed):g}"
             self._found.tell(f"{where} brings the work of period {entry.period} to {work}")
-        if entry.spent is None or Fraction(entry.spent, WORK_UNITS) < self._spent:
+        if entry.spent is None or Fraction(entry.spent, WORK_UNITS) < spent:
             self._found.tell(f"{where} counts less work than its flags take")
 
     def finish(self, row: QueueRow) -> None:

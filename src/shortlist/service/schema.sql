@@ -53,7 +53,8 @@ CREATE TABLE build (
 
 -- Everything that ever happened to a queue, without gaps: decisions (kind 0), changes of the
 -- capacity (1), of the model (2), the state with which a version of the program began (3), and cases
--- that were observed only (4). Of work, `spent` is the sum of `work` in the period so far.
+-- that were observed only (4); a clock that was set back (5) is the only thing after which moments
+-- are earlier. Of work, `spent` is the sum of `work` in the period so far.
 CREATE TABLE log (
     queue INTEGER NOT NULL, -- no foreign key: it would be checked for every single entry
     seq BIGINT NOT NULL CHECK (seq > 0),
@@ -184,5 +185,5 @@ CREATE TABLE alarm (
 CREATE VIEW audit AS
     SELECT at, key_id, action, queue, detail FROM note
     UNION ALL
-    SELECT log.at, coalesce(log.key_id, ''), CASE log.kind WHEN 1 THEN 'capacity' ELSE 'model' END, queue.name, log.body
-    FROM log JOIN queue ON queue.id = log.queue WHERE log.kind IN (1, 2);
+    SELECT log.at, coalesce(log.key_id, ''), CASE log.kind WHEN 1 THEN 'capacity' WHEN 2 THEN 'model' ELSE 'clock' END, queue.name, log.body
+    FROM log JOIN queue ON queue.id = log.queue WHERE log.kind IN (1, 2, 5);

@@ -21,6 +21,7 @@ from ..online import BudgetController, CalendarPeriod, FixedPeriod
 from ..online.periods import read_period
 
 __all__ = [
+    "FAR_AHEAD",
     "WORK_UNITS",
     "ClockError",
     "QueueSettings",
@@ -34,6 +35,8 @@ __all__ = [
 
 #: Work is counted in whole millionths, so that the database can add it up exactly.
 WORK_UNITS = 10**6
+#: Seconds that clocks may differ; more is refused or raises an alarm.
+FAR_AHEAD = 60.0
 _NO_LIMIT = 1 << 62
 _FOREVER = 1e15  # seconds
 
@@ -192,7 +195,7 @@ class SteadyClock:
 
     def __init__(
         self,
-        limit: float = 60.0,
+        limit: float = FAR_AHEAD,
         *,
         wall: Callable[[], float] = time.time,
         steady: Callable[[], float] = _since_boot,

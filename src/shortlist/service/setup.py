@@ -14,8 +14,8 @@ from ._group import GroupMaker, join_queue, make_queue
 from ._models import ModelCache, calibration_of, expected_arrivals, model_of, usual_effort
 from ._status import capacities_of, capacity_at
 from .databases import opened
-from .settings import QueueSettings, build_name, first_controller
-from .store import CAPACITY, COMMAND, MODEL, TOTAL_SET, QueueRow, Store
+from .settings import FAR_AHEAD, QueueSettings, build_name, first_controller
+from .store import CAPACITY, CLOCK, COMMAND, MODEL, TOTAL_SET, QueueRow, Store
 
 __all__ = ["prepare", "warm_up_controller"]
 
@@ -38,6 +38,7 @@ def prepare(
     probe: float = 0.0,
     probe_key: str | None = None,
     adopt: bool = False,
+    accept_clock: bool = False,
 ) -> ModelCache:
     """Make the tables and the queues that do not exist yet; return their models, loaded.
 
@@ -67,6 +68,8 @@ def prepare(
         elif not store.queues():
             raise ValueError("The database has no queue yet. Name a model file to make one.")
         for row in store.queues():
+            if accept_clock and row.high_water - time.time() > FAR_AHEAD:
+                _set_clock_back(store, row, time.time())
             id = model_of(store, row.id)
             models.get(id, store)
             warm_up_controller(QueueSettings.from_json(row.settings), store, id)
@@ -143,19 +146,29 @@ def _compare(
         _log.warning("The queue %r keeps %s. Start with --adopt to change it.", row.name, words)
         return
     if "capacity" in differing:
-        _change(store, row.id, CAPACITY, {kept.unit: count})
+        _change(store, row.id, {CAPACITY: {kept.unit: count}})
     if "model" in differing:
-        _change(store, row.id, MODEL, {"model": model})
+        _change(store, row.id, {MODEL: {"model": model}})
 
 
-def _change(store: Store, queue: int, kind: int, body: dict[str, float]) -> None:
-    """Append a change to the log, as a worker would."""
+def _change(store: Store, queue: int, changes: dict[int, dict[str, Any]]) -> None:
+    """Append changes to the log, as a worker would."""
     replica = join_queue(store, queue, build_name())
     row, entries, total = store.begin(queue, replica.seq)
     replica.follow(entries)
     maker = GroupMaker(replica, row, total, time.time())
-    maker.add_change(kind, body, COMMAND)
+    for kind, body in changes.items():
+        maker.add_change(kind, body, COMMAND)
     store.commit(maker.group())
+
+
+def _set_clock_back(store: Store, row: QueueRow, at: float) -> None:
+    """Let the time of a queue be the present again; what was flagged in a period counts there."""
+    unit, changes = QueueSettings.from_json(row.settings).unit, capacities_of(store, row.id)
+    amount = capacity_at(changes, row.high_water)
+    scheduled = [[begins, later] for begins, _, later in sorted(changes) if begins > at]
+    back = {"from": at, "capacity": amount, "scheduled": scheduled}
+    _change(store, row.id, {CLOCK: back, CAPACITY: {unit: amount, "from": at}})
 
 
 def warm_up_controller(settings: QueueSettings, store: Store, model: int) -> None:

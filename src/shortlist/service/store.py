@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 __all__ = [
     "BUILD",
     "CAPACITY",
+    "CLOCK",
     "COMMAND",
     "DECISION",
     "ENTRY_COLUMNS",
@@ -35,7 +36,7 @@ __all__ = [
 ]
 
 #: The kinds of entries in the log.
-DECISION, CAPACITY, MODEL, BUILD, OBSERVATION = range(5)
+DECISION, CAPACITY, MODEL, BUILD, OBSERVATION, CLOCK = range(6)
 #: Who has made a change on the command line.
 COMMAND = "command"
 #: What a note says when a shared total was set.
@@ -326,7 +327,9 @@ def group_statements(group: Group) -> Iterable[tuple[str, tuple[Any, ...]]]:
     for numbers in group.ended:
         yield (
             "INSERT INTO ended (queue, capacity, period, used, seen, spent) "
-            "VALUES (?, ?, ?, ?, ?, ?)",
+            "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (queue, period) DO UPDATE SET "
+            "capacity = excluded.capacity, used = excluded.used, seen = excluded.seen, "
+            "spent = excluded.spent",
             (row.id, *numbers),
         )
     if group.total_used is not None:
