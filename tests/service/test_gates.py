@@ -3,6 +3,7 @@
 import io
 import os
 import stat
+import time
 import tracemalloc
 import zipfile
 from unittest.mock import ANY
@@ -17,11 +18,13 @@ from shortlist import Capacity
 from shortlist.cli import app
 from shortlist.exceptions import ModelFileError
 from shortlist.models.files import _parts, dump_estimator, load_estimator
+from shortlist.service._postgres import PostgresStore
+from shortlist.service._sqlite import SQLiteStore
 from shortlist.service.databases import opened
 from shortlist.service.keys import make_key, revoke_key
 from shortlist.service.store import StoreError
 from shortlist.tables import fit_table, load_model, save_model
-from tests.service.helpers import case, serving, until
+from tests.service.helpers import FakeClock, case, serving, until
 
 BASE = "/v1/queues/default"
 
@@ -258,3 +261,44 @@ def test_trees_of_both_kinds_are_checked(kind, change):
         spoil(model._predictors[-1][0].nodes, "left", "feature_idx", change)
     with pytest.raises(ModelFileError, match="leads nowhere"):
         load_estimator(dump_estimator(model), "model")
+
+
+# --- readiness ------------------------------------------------------------------------------------
+
+
+def test_a_refused_clock_is_neither_ready_nor_silent(address, model_file, caplog):
+    """Before any case arrives on SQLite; the alarm goes when the clock is right again."""
+    clock = FakeClock(time.time())
+    with serving(address, model_file, clock=clock.make()) as client:
+        ready = lambda: client.get("/v2/health/ready").status_code  # noqa: E731
+        kinds = lambda: [e["kind"] for e in client.get(f"{BASE}/status").json()["alarms"]]  # noqa: E731
+        assert ready() == 200
+        clock.wall += 3_600
+        if "://" in address:  # whose own clock is compared when a case is decided
+            assert client.post(f"{BASE}/decisions", json=case("a")).status_code == 503
+        until(ready, 503)
+        until(lambda: "clock" in kinds(), True)
+        assert "is not decided (clock)" in caplog.text
+        clock.wall -= 3_600
+        until(ready, 200)
+        until(lambda: "clock" in kinds(), False)
+        assert client.post(f"{BASE}/decisions", json=case("b")).status_code == 200
+
+
+def test_a_full_disk_is_neither_ready_nor_silent(address, model_file, caplog, monkeypatch):
+    """Reading still works; but nothing can be decided until there is room."""
+    with serving(address, model_file, patience=0.3) as client:
+        ready = lambda: client.get("/v2/health/ready").status_code  # noqa: E731
+        with monkeypatch.context() as patch:
+
+            def full(store, group):
+                store.rollback()
+                raise StoreError("database or disk is full")
+
+            for kind in (SQLiteStore, PostgresStore):
+                patch.setattr(kind, "commit", full)
+            assert client.post(f"{BASE}/decisions", json=case("a")).status_code == 503
+            assert [ready() for _ in range(20)] == [503] * 20
+            until(lambda: "(database): database or disk is full" in caplog.text, True)
+        until(ready, 200)
+        assert client.post(f"{BASE}/decisions", json=case("b")).status_code == 200

@@ -7,6 +7,7 @@ log says, and repeats; the ids of the cases make that harmless.
 
 from __future__ import annotations
 
+import logging
 import math
 import threading
 import time
@@ -20,14 +21,16 @@ from ._replica import ReplayError, Replica
 from ._requests import Problem
 from ._waiting import Case, Change, Scorer, Ticket, Waiting, answer_of
 from .settings import ClockError, ServiceConfig
-from .store import MODEL, Entry, PromiseError, QueueRow, Store, StoreError
+from .store import MODEL, Entry, Group, PromiseError, QueueRow, Store, StoreError
 
 __all__ = ["Decider"]
 
+_log = logging.getLogger("shortlist.service")
 MOST_IN_A_GROUP = 1_024  # the longest list is one group, if nothing else waits
 _MANY = 64  # cases
 _MOST_WAITING = 20_000
 _ALARM_EVERY = 5.0  # seconds
+_WITHOUT_IDS = ("clock", "replay", "database")  # what these say is not about a case
 _GATHERING = 0.002  # seconds
 
 
@@ -64,7 +67,7 @@ class Decider:
         self._finished: list[Ticket] = []
         self._wake = threading.Event()
         self._usual = 0.0  # cases in a group
-        self._connected = self._closing = False
+        self._connected = self._closing = self._failed = False
         #: The controller as this process knows it; others only read it.
         self.replica: Replica | None = None
         self.stopped: str | None = None
@@ -146,6 +149,8 @@ class Decider:
         try:
             replica = self._join()
             if not (self._cases or self._changes):
+                if self._store.clock() is None:  # where the database has none, this one counts
+                    self._config.clock.read()
                 return
             # Others may have the lock while many cases are scored, or one case slowly.
             if not self._scorer.is_quick(replica.model) or len(self._cases) >= _MANY:
@@ -172,11 +177,23 @@ class Decider:
             self._connected = True
         if self.replica is None:
             self.replica = join_queue(self._store, self.queue, self._config.build)
+        if self._failed:
+            self._try(self.replica)
         if not self.ready:
             self._models.get(self.replica.model, self._store)  # loaded while nobody waits
             self.id_fields = self.replica.settings.id_fields
             self.ready = True
         return self.replica
+
+    def _try(self, replica: Replica) -> None:
+        """Find out whether cases can be decided again: the clock is right, the disk has room."""
+        row, entries, _ = self._store.begin(self.queue, replica.seq)
+        replica.follow(entries)
+        self._moment(row, replica)
+        self._store.commit(Group(row, []))
+        self._failed = False
+        if self._alarmed.pop("clock", None) is not None:
+            self._store.clear_alarm(str(self.queue), "clock")
 
     def _take_scored(self, model: int, batch: list[Case]) -> None:
         """Add what waits to a batch, as far as it fits into a group, and score it."""
@@ -265,6 +282,7 @@ class Decider:
         if isinstance(error, ClockError):
             self._store.rollback()
             self._alarm("clock", str(error))
+            self._failed, self.ready = True, False
             for each in (*batch, *changes, *_take(self._cases, len(self._cases))):
                 self._tell(each, Problem(503, "clock", str(error)))
             return
@@ -287,8 +305,10 @@ class Decider:
 
     def _doubt(self, why: str) -> None:
         """Forget what was followed, connect again, and repeat until the cases' time is up."""
+        if self._failed and not self._closing:  # again, and no session that was merely lost
+            self._log("database", why)
         self._store.close()
-        self._connected = self.ready = False
+        self._connected, self.ready, self._failed = False, False, True
         self.replica = None  # a database that crashed may have lost what nobody was told of
         problem = Problem(503, "unavailable", _public(why))
         for queue in (self._cases, self._changes):
@@ -301,10 +321,18 @@ class Decider:
             queue.extendleft(reversed(kept))
         time.sleep(0.05)
 
-    def _alarm(self, kind: str, message: str) -> None:
+    def _log(self, kind: str, message: str) -> bool:
+        """Write an error to the program's log, unless that was done a moment ago."""
         if time.monotonic() - self._alarmed.get(kind, -math.inf) < _ALARM_EVERY:
-            return
+            return False
         self._alarmed[kind] = time.monotonic()
+        shown = message if kind in _WITHOUT_IDS else "see the alarms of the queue."
+        _log.error("Queue %d is not decided (%s): %s", self.queue, kind, shown)
+        return True
+
+    def _alarm(self, kind: str, message: str) -> None:
+        if not self._log(kind, message):
+            return
         try:
             if not self._connected:
                 self._store.connect()

@@ -299,6 +299,11 @@ class Store:
                 at,
             )
 
+    def clear_alarm(self, queue: str, kind: str) -> None:
+        """Take an alarm back whose cause is gone."""
+        with self.write():
+            self.query("DELETE FROM alarm WHERE queue = ? AND kind = ?", queue, kind)
+
 
 def _schema(dialect: str) -> Iterator[str]:
     """Return the statements that make the tables of a database."""
