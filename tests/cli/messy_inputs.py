@@ -163,7 +163,7 @@ MORE_FITS = {
     "two currencies": (
         text(amounts(lambda v: f"$ {v}" if v > 20 else f"{v} EUR")),
         (),
-        same(r"'amount' .*the currencies \$ and EUR, which count alike.*--drop amount"),
+        same(r"'amount' .*in \$ and EUR, which count alike.*--drop amount"),
     ),
     "hours and minutes": (text(minutes(clock)), (), LIKE_MINUTES),
     "with seconds": (

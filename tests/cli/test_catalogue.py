@@ -655,7 +655,12 @@ LATER = {
         (),
         like(GAPS, "'amount' holds 'unknown'"),
     ),
-    "dollars": ((), text(amounts(lambda v: f"$ {v}")), (), same()),
+    "dollars": (
+        (),
+        text(amounts(lambda v: f"$ {v}")),
+        (),
+        same(r"'amount' had no currency when the model was fitted, and now holds \$"),
+    ),
     "spaces": ((), text(amounts(lambda v: f" {v} ")), (), same()),
     # refused, with the option that helps; and with that option
     "decimal commas": (

@@ -1319,6 +1319,22 @@ entry(
     2,
     "is a Parquet file. Give it the extension .parquet",
 )
+for zero in (("--capacity", "0", "--per", "100"), ("--fraction", "0"), ("--multiple", "0")):
+    fitted(
+        f"nothing by {zero[0]}", *zero, code=2, words=("0 leaves a model that can flag nothing",)
+    )
+    entry(
+        f"recalibrate: nothing by {zero[0]}",
+        lambda d, zero=zero: ["recalibrate", d.model, d.new_path, "-o", d.out("m"), *zero],
+        2,
+        "0 leaves a model that can flag nothing: raise it",
+    )
+entry(
+    "flag: a currency that comes later",
+    lambda d: ["flag", d.model, d.changed(amount=d.new["amount"].map("{} €".format, "ignore"))],
+    0,
+    "Note: 'amount' had no currency when the model was fitted, and now holds €",
+)
 
 # --- the checks ---
 

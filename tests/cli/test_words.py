@@ -125,3 +125,16 @@ def test_numbers_are_written_in_one_place():
     own = re.compile(r":,?\.[0-9]+%}|:,g}|:,\.[0-9]+g}")
     found = [path for path in source.rglob("*.py") if own.search(path.read_text(encoding="utf-8"))]
     assert found == []
+
+
+def test_quiet_leaves_out_notes_but_no_warnings(tmp_path, model_file, new_cases):
+    """And the next command speaks again."""
+    table = tmp_path / "cut.csv"
+    table.write_text(new_cases.read_text().rstrip("\n"))
+    run = functools.partial(CliRunner().invoke, app)
+    asked = ["flag", str(model_file), str(table)]
+    quiet, usual = run(["--quiet", *asked]), run(asked)
+    assert quiet.stdout == usual.stdout
+    assert "Note: The last line" in usual.stderr
+    assert "Note: " not in quiet.stderr
+    assert "Error: There is no file" in run(["--quiet", "flag", str(model_file), "none.csv"]).stderr

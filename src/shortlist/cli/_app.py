@@ -34,7 +34,7 @@ from ._recalibrate import recalibrate
 from ._report import report
 from ._select import select
 from ._serve import audit, keys, serve
-from ._shell import INTERRUPTED, SYSTEM_ERROR, TOO_MANY, USER_ERROR, say
+from ._shell import INTERRUPTED, SYSTEM_ERROR, TOO_MANY, USER_ERROR, is_quiet, say
 from ._stream import stream
 
 __all__ = ["app"]
@@ -199,5 +199,8 @@ def _program(
     version: bool = typer.Option(
         False, "--version", callback=_show_version, is_eager=True, help="Show the version."
     ),
+    quiet: bool = typer.Option(
+        False, "--quiet", help="Show no notes and no progress: shortlist --quiet flag ..."
+    ),
 ) -> None:
-    pass
+    is_quiet[:] = [True] * quiet

@@ -133,6 +133,8 @@ def capacity_from(**options: Any) -> Capacity | None:
             f"give the capacity in one way; got {', '.join(f'--{name}' for name in given)}. These "
             f"belong together: {'; or '.join(ways.values())}"
         )
+    if "multiple" in options and given[kind] == 0:
+        raise typer.BadParameter(f"--{kind} 0 leaves a model that can flag nothing: raise it")
     rate = {"per": given["per"]} if "per" in given else {}
     kinds = {"capacity": "count", "budget": "effort"}
     return getattr(Capacity, kinds.get(kind, kind))(given[kind], **rate)

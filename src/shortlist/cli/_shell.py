@@ -31,8 +31,14 @@ if TYPE_CHECKING:
 USER_ERROR, SYSTEM_ERROR, TOO_MANY, DRIFT, FALLEN, INTERRUPTED = 2, 3, 4, 5, 6, 130
 
 
+#: Not empty after `shortlist --quiet`: neither notes nor progress are shown.
+is_quiet: list[bool] = []
+
+
 def say(kind: str, message: str) -> None:
     """Print a message on standard error in one line, with options for arguments."""
+    if kind == "Note" and is_quiet:
+        return
     typer.echo(f"{kind}: {in_options(' '.join(message.split()))}", err=True)
 
 
@@ -241,7 +247,8 @@ def print_budgets(money: Money | None) -> None:
 def progress(what: str) -> Iterator[Callable[..., None]]:
     """Show on a terminal what is being done; yields a function that tells the step, or the rows."""
     console = Console(stderr=True)
-    console.quiet = not console.is_terminal  # older versions of rich end a disabled bar with a line
+    # Older versions of rich end a disabled bar with a line.
+    console.quiet = bool(is_quiet) or not console.is_terminal
     columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
     with Progress(*columns, console=console, transient=True, disable=console.quiet) as bar:
         task = bar.add_task(what, total=None)

@@ -353,8 +353,7 @@ def _numbers(texts: _Texts, format: ColumnFormat) -> Guess | None:
 
 def _as_numbers(texts: _Texts, ways: list[_Numbers], format: ColumnFormat) -> Guess:
     best = ways[0]
-    currency = best.currencies[0] if len(best.currencies) == 1 else ""
-    format = replace(format, percent=best.n_percent > 0, currency=currency)
+    format = replace(format, percent=best.n_percent > 0, currency=" and ".join(best.currencies))
     seen = "," if best.read.any(",") else "."
     signs: tuple[str, ...] = (best.sign,)
     if len(ways) > 1 and best.read.n_rows == ways[1].read.n_rows:
@@ -386,9 +385,7 @@ def _about_look(best: _Numbers, format: ColumnFormat) -> list[str]:
         written.in_words,
         "a gap between thousands" if numbers.any(r"[0-9][\s'’][0-9]{3}") else "",
         "brackets or a minus behind if negative" if negative.n_rows else "",
-        f"the currencies {' and '.join(best.currencies)}, which count alike"
-        if len(best.currencies) > 1
-        else "",
+        "which count alike" if len(best.currencies) > 1 else "",
     ]
     seen = ", ".join(filter(None, looks))
     if not seen:

@@ -74,7 +74,7 @@ class ColumnFormat:
     whole : bool
         Whether there were whole numbers only when the model was fitted.
     currency : str
-        The sign or name of the currency, if there was one and no other.
+        The signs or names of the currencies, such as "€" or "$ and EUR".
     colons : int
         The number of colons in durations and times of day; 1:30 is 90, and 1:30:15 is 5415.
     """

@@ -179,15 +179,14 @@ class Feature:
 
     def _note_currencies(self, texts: list[str]) -> None:
         before = self.format.currency or self.format.unit
-        if not before:
-            return
-        parts = (number_parts(text, self.format) for text in texts if before not in text)
-        others = [sign for sign in currencies(filter(None, parts)) if sign != before]
+        parts = (number_parts(text, self.format) for text in texts)
+        known = before.split(" and ")
+        others = [sign for sign in currencies(filter(None, parts)) if sign not in known]
         if others:
             _note(
-                f"{self.name!r} was in {before} when the model was fitted, and now holds "
-                f"{', '.join(others)}. The numbers are taken as they are. Convert them, or fit a "
-                "new model."
+                f"{self.name!r} {f'was in {before}' if before else 'had no currency'} when the "
+                f"model was fitted, and now holds {', '.join(others)}. The numbers "
+                "are taken as they are. Convert them, or fit a new model."
             )
 
     def _note_parts(self, texts: Any, values: NDArray[np.float64]) -> None:
