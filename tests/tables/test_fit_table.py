@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.neighbors import KNeighborsClassifier
 
 from shortlist import Capacity
 from shortlist.exceptions import TableError
@@ -131,6 +132,20 @@ def test_a_group_column_is_not_learned_from(cases, tmp_path):
     assert all(sample.groups is not None for sample in model.classifier.rule_.samples)
     folds = model.classifier.folds_
     assert np.array_equal(folds[::2], folds[1::2])
+
+
+@pytest.mark.parametrize("test_share", [None, 0.3])
+def test_copies_of_random_rows_are_not_found(tmp_path, test_share):
+    """200 random rows with random labels, each four times: no better than chance, and said."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(200, 3)), columns=list("abc"))
+    frame["fraud"] = np.where(rng.random(200) < 0.2, "yes", "no")
+    copies = frame.loc[rng.permutation(np.repeat(np.arange(200), 4))]
+    copies.to_csv(tmp_path / "copies.csv", index=False)
+    result = fit(tmp_path / "copies.csv", own=KNeighborsClassifier(1), test_share=test_share)
+    own, listed, *_ = result.card.rules
+    assert max(own.detection, listed.detection) < 0.35
+    assert any("600 of 800 rows are copies of others" in note for note in result.card.notes)
 
 
 @pytest.fixture(scope="module")
