@@ -15,7 +15,7 @@ from shortlist.tables import (
     recalibrate_table,
     select_rows,
 )
-from shortlist.tables.fit import Sidelined, divide_rows
+from shortlist.tables.fit import Sidelined, divide_rows, folds_for
 
 CAPACITY = Capacity.count(100, per=1_000)
 
@@ -24,6 +24,12 @@ def fit(path, **options):
     """Fit a logistic model to the table of cases."""
     options = {"target": "fraud", "capacity": CAPACITY, "learner": "logistic"} | options
     return fit_table(path, **options)
+
+
+def load_rows(model, path):
+    """Return the rows of a table, as a model reads them."""
+    with model.schema.open(path) as source:
+        return model.schema.read(source)
 
 
 def test_columns_get_their_kinds_and_nothing_leaks(table_fit):
@@ -158,26 +164,76 @@ def ensemble_fit(cases):
 
 
 def test_auto_is_an_ensemble(ensemble_fit):
-    """One for each fold, with all members."""
+    """One of all rows for lists, and one for each fold, with all members."""
     _, result = ensemble_fit
     names = ["boosting", "extra-trees", "forest", "logistic", "network"]
-    models = result.model.classifier.estimators_
-    assert [sorted(each.weights_) for each in models] == [names] * 3
+    classifier = result.model.classifier
+    models = [classifier.list_estimator_, *classifier.estimators_]
+    assert [sorted(each.weights_) for each in models] == [names] * 4
 
 
 def test_recent_rows_without_labels_set_the_threshold(cases, new_cases, tmp_path):
-    """One threshold for the mean of all models comes from them, and from no row of the fit."""
-    pd.read_csv(new_cases).drop(columns="fraud").to_csv(tmp_path / "recent.csv", index=False)
-    model = recalibrate_table(fit(cases, id="case").model, tmp_path / "recent.csv").model
-    assert [each.n_calibration for each in model.classifier.calibrations_] == [800]
-    assert len(model.classifier.estimators_) == 10
+    """One threshold for the model of lists comes from them: in a fit as in `recalibrate`."""
+    recent = tmp_path / "recent.csv"
+    pd.read_csv(new_cases).drop(columns="fraud").to_csv(recent, index=False)
+    before = fit(cases, id="case")
+    later = recalibrate_table(before.model, recent).model
+    atonce = fit(cases, id="case", unlabelled=recent)
+    X = load_rows(later, recent)
+    for model in (later, atonce.model):
+        assert [each.n_calibration for each in model.classifier.calibrations_] == [800]
+        assert_array_equal(model.decide(X).scores, model.classifier.score_samples(X.X))
+    assert_array_equal(atonce.model.decide(X).flagged, later.decide(X).flagged)
+    assert atonce.model.decide(X).flagged.sum() <= 80
+    assert atonce.card.n_recalibration == 800
+    assert atonce.card.rules == before.card.rules  # of the folds, which measure
+    assert "rests on 800 rows" in atonce.card.notes[-1]
+
+
+def test_unlabelled_rows_are_opened_before_the_fit(cases, tmp_path):
+    """A file that is not there, or lacks a column, costs no time."""
+    steps = []
+    options = {"on_progress": lambda *step: steps.append(step[0])}
+    with pytest.raises(TableError, match="There is no file"):
+        fit(cases, unlabelled=tmp_path / "nowhere.csv", **options)
+    (tmp_path / "other.csv").write_text("amount\n1\n2\n")
+    with pytest.raises(TableError, match="which the model needs"):
+        fit(cases, unlabelled=tmp_path / "other.csv", **options)
+    assert set(steps) == {"reading"}
+
+
+@pytest.mark.parametrize(
+    ("size", "n_rows", "expected"),
+    [
+        ("quick", 50_000, ("quick", 5)),
+        ("quick", 50_001, ("quick", 3)),
+        ("default", 10_000, ("quick", 10)),
+        ("default", 10_001, ("quick", 5)),
+        ("default", 50_001, ("quick", 3)),
+        ("thorough", 10**6, ("default", 10)),
+    ],
+)
+def test_folds_are_few_and_small(size, n_rows, expected):
+    """Lists do not need them: the larger the table, the fewer there are."""
+    assert folds_for(size, n_rows) == expected
+
+
+def test_an_interrupted_fit_resumes_all_ensembles(cases, tmp_path):
+    """The members of the model of lists and of the folds are kept alike."""
+    options = {"learner": "auto", "size": "quick", "folds": 2, "memory": str(tmp_path)}
+    first = fit(cases, **options).model
+    kept = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("output.pkl")}
+    assert len(kept) == 3 * 5
+    again = fit(cases, **options).model
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("output.pkl")} == kept
+    assert_array_equal(first.classifier.thresholds_, again.classifier.thresholds_)
 
 
 def test_progress_is_told_step_by_step(ensemble_fit):
-    """Reading, and each member of each fold."""
+    """Reading, and each member of the ensemble for lists and of each fold."""
     steps, _ = ensemble_fit
     assert steps[:2] == [("reading", 0, 1), ("fitting", 0, 1)]
-    assert [step[1:] for step in steps[2:]] == [(done, 15) for done in range(15)]
+    assert [step[1:] for step in steps[2:]] == [(done, 20) for done in range(20)]
     assert steps[2][0] == "fitting boosting"
 
 

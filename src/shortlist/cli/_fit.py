@@ -43,20 +43,21 @@ def fit(
     id: options.Column = None,
     labelled_only: bool = False,
     size: str = "default",
-    folds: Annotated[int, typer.Option(min=1)] = 10,
+    folds: options.Many = None,
     test_share: options.Number = None,
     time: options.Column = None,
     group: options.Column = None,
     seed: Annotated[int, typer.Option(min=0)] = 0,
     jobs: Annotated[int | None, typer.Option(metavar="N")] = None,
+    unlabelled: options.File = None,
     drop: options.Columns = None,
     read: options.Read = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Fit a model to a labelled table, for a capacity.
 
-    Every row is learned from. The output shows what the capacity finds on rows that the models
-    had not seen.
+    Lists are ranked by one model of all rows. Smaller models, each without a part of the rows,
+    decide about single rows, and show what the capacity finds on rows that they had not seen.
 
     With --value and --effort the threshold is one of value * probability / effort, and the model
     keeps the names of these columns. 480 minutes for every 10,000 cases are --effort minutes
@@ -88,11 +89,10 @@ def fit(
         Load --model even if the file could execute code, such as a .joblib file that you made
         yourself.
     size
-        How large auto is: quick (as fast as three forests), default or thorough, such as --size
-        quick.
+        How large auto is: quick, default or thorough, such as --size quick.
     folds
-        Number of models, each without a part of the rows. --folds 1 makes a small file that finds
-        less.
+        Number of models for single rows, each without a part of the rows, such as --folds 5.
+        Default: 10, and fewer for long tables. --folds 1 makes a small file that finds less.
     test_share
         Share of the rows that only test the model, such as --test-share 0.2. By default every row
         is learned from, and measured by models that have not seen it.
@@ -106,6 +106,9 @@ def fit(
         Seed of folds and learner, such as --seed 1; the same seed, the same model.
     jobs
         Threads that grow trees, such as --jobs 4; -1 takes all cores.
+    unlabelled
+        Recent cases without labels, such as --unlabelled october.csv: from them the model that
+        ranks lists gets an exact threshold, and decides about single cases, too.
     """
     limit = options.capacity_from(
         capacity=capacity, per=per, fraction=fraction, multiple=multiple, budget=budget
@@ -114,7 +117,7 @@ def fit(
         raise typer.BadParameter(
             "give the capacity: --capacity 600 --per 10000, --fraction 0.06, or --multiple 3"
         )
-    check_writable(out, keep=(data, model))  # before any work
+    check_writable(out, keep=(data, model, unlabelled))  # before any work
     own = _own_model(model, learner, trust=trust_model)
     from ..tables import WorkColumns, fit_table, save_model
 
@@ -139,6 +142,7 @@ def fit(
             n_batches=1 if n_batches is None else n_batches,
             random_state=seed,
             n_jobs=jobs,
+            unlabelled=unlabelled,
             reading=options.read_options(read, drop, but=()),
             work=WorkColumns(value, effort, None, worth, unit, max_effort),
             on_progress=show,
@@ -174,21 +178,13 @@ def _numbers(result: FitResult, out: Path) -> dict[str, Any]:
         "thresholds": [each.value for each in classifier.calibrations_],
         "flag_rate_interval": classifier.rule_.flag_rate_interval,
         **{size: getattr(result.card, size) for size in sizes},
-        "measured_on": _MEASURED_ON[result.card.measured_on],
+        "measured_on": shell.MEASURED_ON[result.card.measured_on],
         "file_bytes": out.stat().st_size,
         "rules": result.card.rules,
         "money": result.money,
         "notes": result.card.notes,
         "schema": schema,
     }
-
-
-_MEASURED_ON = {
-    "out-of-fold": "all rows, by models that had not seen them",
-    "calibration": "the rows that set the threshold, which it had not learned from",
-    "held-out": "held-out rows",
-    "latest": "the latest rows, after those learned from",
-}
 
 
 def _print(result: FitResult, out: Path) -> None:
@@ -198,8 +194,8 @@ def _print(result: FitResult, out: Path) -> None:
         card.rules,
         title=f"{card.n_test:,} rows, {card.n_test_rare:,} of them {schema.target} = "
         f"{schema.rare_label}",
-        caption=f"Measured on {_MEASURED_ON[card.measured_on]}. Detection (M) counts only cases "
-        "that can be followed up.",
+        caption=f"Measured on {shell.MEASURED_ON[card.measured_on]}. Detection (M) counts only "
+        "cases that can be followed up.",
     )
     shell.print_money(result.money)
     kinds = [f"{feature.name} ({feature.kind})" for feature in schema.features]

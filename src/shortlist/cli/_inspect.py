@@ -96,6 +96,7 @@ def _print_model(content: dict[str, Any]) -> None:
             shell.RULES,
             as_card(content).rules,
             title=f"On {card['n_test']:,} unseen rows, {card['n_test_rare']:,} of them rare",
+            caption=f"Measured on {shell.MEASURED_ON[card['measured_on']]}.",
         )
     for note in card.get("notes") or []:
         typer.echo(f"Note of the fit: {shell.in_options(note)}")

@@ -189,6 +189,14 @@ def interval(ends: Any) -> str:
 
 # --- tables that several commands print ---
 
+#: The rows that a fit was measured on, and by which of its models.
+MEASURED_ON = {
+    "out-of-fold": "all rows, by models of folds that had not seen them; lists are ranked by one "
+    "more model, of all rows",
+    "calibration": "the rows that set the threshold, which it had not learned from",
+    "held-out": "held-out rows",
+    "latest": "the latest rows, after those learned from",
+}
 #: What a rule finds.
 RULES: Cells = {
     "Rule": ("rule", ""),

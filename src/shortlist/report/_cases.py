@@ -99,7 +99,7 @@ class Cases:
         Scores, and the decisions of the calibrated rule.
     decided_scores : ndarray
         The scores that the rule compared with its thresholds. They differ from `scores` where one
-        model of several decides about a case, and `scores` is the mean of all of them.
+        model of several decides about a case, and `scores` is that of lists.
     order : ndarray of int
         Positions, the most suspicious first.
     seen : SeenRows or None

@@ -31,6 +31,7 @@ __all__ = [
     "calibration_bytes",
     "calibration_of",
     "expected_arrivals",
+    "has_own_calibration",
     "is_own_scorer",
     "model_of",
     "read_model",
@@ -38,6 +39,8 @@ __all__ = [
 
 _LOADED_AT_ONCE = 4
 _REASONS_KEPT = 4_096
+#: Marks the scorer of a model that ranks lists, and whose thresholds are those of models of folds.
+_OF_LISTS = " of lists"
 
 
 class Item(NamedTuple):
@@ -262,7 +265,15 @@ class ModelCache:
 
 def scorer_name(model: TableModel) -> str:
     """Return what computes the scores of a model in this program."""
-    return f"{model.row_scorer.kind}, scikit-learn {sklearn.__version__}, {build_name()}"
+    several = len(model.classifier.calibrations_) > 1
+    kind = f"{model.row_scorer.kind}{_OF_LISTS if several else ''}"
+    return f"{kind}, scikit-learn {sklearn.__version__}, {build_name()}"
+
+
+def has_own_calibration(store: Store, id: int) -> bool:
+    """Whether the calibration scores of a model are its own, and not those of models of folds."""
+    [(scorer,)] = store.query("SELECT scorer FROM model WHERE id = ?", id)
+    return _OF_LISTS not in str(scorer)
 
 
 def is_own_scorer(name: str) -> bool:

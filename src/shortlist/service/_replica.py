@@ -29,7 +29,7 @@ from ..online.decisions import (
     USED_UP_ELSEWHERE,
     is_flag,
 )
-from ._models import calibration_of
+from ._models import calibration_of, has_own_calibration
 from .settings import QueueSettings, first_controller
 from .store import BUILD, CAPACITY, CLOCK, DECISION, MODEL, OBSERVATION, Entry, Store
 
@@ -240,7 +240,10 @@ class Replica:
     def _change_model(self, model: int) -> Any:
         """Let the alarm compare with another model; return the model's calibration scores."""
         calibration = calibration_of(self._store, model)
-        self.model, self.drift, self._unwatched = model, DriftAlarm(calibration), []
+        # An alarm about scores of other models than the calibrated ones would be false.
+        is_own = has_own_calibration(self._store, model)
+        self.drift = DriftAlarm(calibration) if is_own else None
+        self.model, self._unwatched = model, []
         return calibration
 
     def _decide_again(self, run: list[Entry]) -> None:

@@ -17,6 +17,7 @@ from ..capacity import Capacity
 from ..exceptions import TableError
 from ..learners import CapacityEnsembleClassifier, make_learner
 from ..learners.columns import frame_view
+from ..learners.members import MEMBERS, SIZES
 from ..learners.recipes import FAMILIES
 from ..learners.trained import TrainedModel
 from .columns import MISSING_CATEGORY
@@ -62,6 +63,15 @@ def prepare_columns(schema: TableSchema) -> ColumnTransformer:
     numbers = [f.name for f in schema.features if f.kind != "categorical"]
     categories = [f.name for f in schema.features if f.kind == "categorical"]
     return frame_view("scaled", numbers, categories)
+
+
+def n_models(estimator: Any) -> int:
+    """Return how many models an ensemble fits, alone or in a pipeline; 0 for anything else."""
+    last = estimator[-1] if isinstance(estimator, Pipeline) else estimator
+    if not isinstance(last, CapacityEnsembleClassifier):
+        return 0
+    rounds = SIZES[last.size].rounds
+    return sum(rounds if MEMBERS[name].is_random else 1 for name in last.members)
 
 
 def is_trained(estimator: Any) -> bool:

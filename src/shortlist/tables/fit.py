@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,6 +33,7 @@ from .estimators import (
     columns_of_trained,
     is_trained,
     make_estimator,
+    n_models,
     own_name,
     own_pipeline,
 )
@@ -40,6 +42,7 @@ from .model import ModelCard, TableModel, labels_of, versions_in_use
 from .money import Money, money_of, weighed_columns
 from .options import ReadOptions
 from .read import open_table
+from .recalibrate import recalibrate_table
 from .rules import Unseen, measure_out_of_fold, measure_test_rows
 from .schema import (
     TableRows,
@@ -55,6 +58,15 @@ from .work import WorkColumns
 _FEWEST, _FEWEST_TO_CALIBRATE = 10, 5
 #: Each score of a row comes from a model of the other nine tenths.
 N_FOLDS = 10
+#: By the size of the ensemble that ranks lists, that of the ensembles of folds, and their number up
+#: to some numbers of rows: lists need no folds.
+_FOLDS = {
+    "quick": ("quick", {50_000: 5, np.inf: 3}),
+    "default": ("quick", {10_000: N_FOLDS, 50_000: 5, np.inf: 3}),
+    "thorough": ("default", {np.inf: N_FOLDS}),
+}
+#: The share of the time for the ensemble that ranks lists, about what it costs.
+_LIST_SHARE = 1 / 3
 #: Guarantees that do not hold with several thresholds need one model, and rows it has not seen.
 _SHARE_FOR_THRESHOLD = 0.25
 #: The share of the rows that measures a trained model, and of the latest rows that test any model.
@@ -101,22 +113,24 @@ def fit_table(
     own: Any = None,
     size: str = "default",
     minutes: float | None = None,
-    folds: int = N_FOLDS,
+    folds: int | None = None,
     test_share: float | None = None,
     time: str | None = None,
     group: str | None = None,
     random_state: int = 0,
     n_jobs: int | None = None,
     memory: Any = None,
+    unlabelled: Path | None = None,
     reading: ReadOptions | None = None,
     work: WorkColumns | None = None,
     on_progress: Progress | None = None,
 ) -> FitResult:
     """Fit a model to the table in a file.
 
-    Every row is learned from, and every row is scored by a model that has not seen it: ten models
-    learn from nine tenths of the rows each. Lists rank by the mean of all ten. Row by row, a hash
-    picks the model that decides, with a threshold from the tenth that it has not seen.
+    Lists are ranked by one model of all rows. For single rows there are smaller models of folds,
+    each without a part of the rows: a hash picks the one that decides, with a threshold from the
+    rows that it has not seen. They also measure: every row is scored by a model that has not seen
+    it.
 
     Parameters
     ----------
@@ -150,12 +164,15 @@ def fit_table(
         trained it. It gets the columns it was trained on: numbers, days since 1970 for dates, and
         texts.
     size : {"quick", "default", "thorough"}, default="default"
-        How large the ensemble is.
+        How large the ensemble is. Those of folds are smaller: quick, or "default" beside a
+        thorough one.
     minutes : float, default=None
-        Most time for the members of the ensemble. Results then depend on the machine.
-    folds : int, default=10
-        Number of models, each without the rows of its fold. 1 fits a single model to three
-        quarters of the rows, and the others set its threshold: a small file, which finds less.
+        Most time for the members of all ensembles. Results then depend on the machine.
+    folds : int, default=None
+        Number of models for single rows, each without the rows of its fold. `None` makes ten; for
+        ensembles five above 10,000 rows and three above 50,000, and with ``size="quick"`` at most
+        five. 1 fits a single model to three quarters of the rows, which ranks and decides, and
+        the others set its threshold: a small file, which finds less.
     test_share : float, default=None
         Share of the rows that only test the finished model. `None` keeps none aside, or the latest
         fifth with `time`.
@@ -171,6 +188,10 @@ def fit_table(
         Number of threads that grow trees.
     memory : str or joblib.Memory, default=None
         A folder for finished members of the ensemble: an interrupted fit resumes.
+    unlabelled : Path, default=None
+        A table like `path`, without labels and with other rows: from them the model that ranks
+        lists gets an exact threshold, and decides about single rows, too; see
+        :func:`recalibrate_table`.
     reading : ReadOptions, default=None
         What to know about the file; everything else is inferred.
     work : WorkColumns, default=None
@@ -217,37 +238,43 @@ def fit_table(
         "capacity": capacity, "guarantee": guarantee, "confidence": confidence,
         "n_batches": n_batches, "random_state": random_state,
     }  # fmt: skip
-    data = _Data(rows, rows.take(learn), rows.take(test), schema, promise)
+    data = _Data(rows, rows.take(learn), rows.take(test), schema, promise, unlabelled)
     groups = None if aside.groups is None else aside.groups[learn]
     if is_ready:
         data.check_enough(rows, _FEWEST_TO_CALIBRATE)
         model = data.model(adapted(own, schema), own_name(own), None, cv="prefit")
+        model = data.recalibrated(model, notes)
         return data.result(model, measure_test_rows(model, data.test), "held-out", notes)
     data.check_enough(data.learned, _FEWEST)
-    cv = data.cv(check_count("folds", folds), groups)
-    n_models = 1 if holds_out(cv) else int(cv)
+    data.check_unlabelled()
+    is_ensemble = own is None and learner == "auto"
+    fold_size, n_folds = folds_for(size if is_ensemble else "thorough", learn.size)
+    cv = data.cv(n_folds if folds is None else check_count("folds", folds), groups)
+    n_folds = 1 if holds_out(cv) else int(cv)
     if own is None:
-        minutes = None if minutes is None else check_positive("minutes", minutes) / n_models
-        options = {"size": size, "minutes": minutes, "n_jobs": n_jobs, "memory": memory}
-        options |= {"capacity": data.as_flags(), "random_state": random_state}
-        estimator = make_estimator(learner, schema, **options)
+        options = {"n_jobs": n_jobs, "memory": memory, "random_state": random_state}
+        make = partial(make_estimator, learner, schema, capacity=data.as_flags(), **options)
+        estimator, of_lists = _sized(make, (fold_size, size), minutes, n_folds)
     else:
         learner, estimator = own_name(own), own_pipeline(own, schema)
+        of_lists = estimator if n_folds > 1 else None
     on_progress("fitting", 0, 1)
-    with watching_members(_by_fold(on_progress, n_models)):
+    total = n_models(of_lists) + n_folds * n_models(estimator)
+    with watching_members(_counted(on_progress, total)):
         prevalence = _prevalence(labels_of(rows), capacity, guarantee)
-        model = data.model(estimator, learner, groups, cv=cv, prevalence=prevalence)
+        options = {"cv": cv, "prevalence": prevalence, "list_estimator": of_lists}
+        model = data.model(estimator, learner, groups, **options)
     if test.size:
-        where = "held-out" if time is None else "latest"
+        where, model = "held-out" if time is None else "latest", data.recalibrated(model, notes)
         return data.result(model, measure_test_rows(model, data.test), where, notes)
     where = "calibration" if holds_out(cv) else "out-of-fold"
     unseen = measure_out_of_fold(model, data.learned)
-    return data.result(model, unseen, where, notes)
+    return data.result(data.recalibrated(model, notes), unseen, where, notes)
 
 
 def _check_unused(for_a_fit: dict[str, Any]) -> None:
     """Raise an error for what a trained model does not use."""
-    defaults = {"size": "default", "folds": N_FOLDS}
+    defaults = {"size": "default"}
     unused = [name for name, given in for_a_fit.items() if given != defaults.get(name)]
     if unused:
         named = ", ".join(f"{name}=..." for name in unused)
@@ -263,6 +290,7 @@ class _Data:
     test: TableRows
     schema: TableSchema
     promise: dict[str, Any]
+    unlabelled: Path | None = None
 
     @property
     def capacity(self) -> Capacity:
@@ -356,6 +384,25 @@ class _Data:
         else:
             self.capacity.as_ratio(rare_share(is_rare))
 
+    def check_unlabelled(self) -> None:
+        """Raise an error for unlabelled rows that cannot be read, before any model is fitted."""
+        path = self.unlabelled
+        if path is not None and str(path) != "-" and not path.is_dir():
+            with self.schema.open(path) as source:
+                self.schema.rows(source)
+
+    def recalibrated(self, model: TableModel, notes: list[str]) -> TableModel:
+        """Return a model with a threshold from unlabelled rows, if there are any; note that."""
+        if self.unlabelled is None:
+            return model
+        found = recalibrate_table(model, self.unlabelled)
+        notes += [
+            *found.notes,
+            *(finding.message for finding in found.findings),
+            f"The threshold for single rows rests on {found.n_rows:,} rows of {self.unlabelled}.",
+        ]
+        return found.model
+
     def result(
         self, model: TableModel, unseen: Unseen, measured_on: str, notes: list[str]
     ) -> FitResult:
@@ -412,13 +459,25 @@ def _without(
     return rows.of_columns(kept), replace(schema, features=kept)
 
 
-def _by_fold(on_progress: Progress, n_folds: int) -> Progress:
-    """Count the members of all folds together."""
+def _sized(
+    make: Callable[..., Any], sizes: tuple[str, str], minutes: float | None, n_folds: int
+) -> tuple[Any, Any]:
+    """Return a model for each fold, and a larger one for lists; a single one does both."""
+    left = None if minutes is None else check_positive("minutes", minutes)
+    if n_folds == 1:
+        return make(size=sizes[1], minutes=left), None
+    for_list = None if left is None else _LIST_SHARE * left
+    for_fold = None if left is None else (1 - _LIST_SHARE) * left / n_folds
+    return make(size=sizes[0], minutes=for_fold), make(size=sizes[1], minutes=for_list)
+
+
+def _counted(on_progress: Progress, total: int) -> Progress:
+    """Count the members of all ensembles together."""
     done = 0
 
-    def report(member: str, of_fold: int, n_members: int) -> None:
+    def report(member: str, of_ensemble: int, n_members: int) -> None:
         nonlocal done
-        on_progress(f"fitting {member}", done, n_folds * n_members)
+        on_progress(f"fitting {member}", done, total)
         done += 1
 
     return report
@@ -542,3 +601,9 @@ def _latest(times: NDArray[np.float64], share: float) -> tuple[Rows, Rows]:
             "rows have the earliest time. Name a column with more times, or test without it."
         )
     return np.flatnonzero(times < start), np.flatnonzero(times >= start)
+
+
+def folds_for(size: str, n_rows: int) -> tuple[str, int]:
+    """Return the size of the ensembles of folds, and how many there are, unless they are named."""
+    of_folds, up_to = _FOLDS[size]
+    return of_folds, next(number for most, number in up_to.items() if n_rows <= most)

@@ -149,7 +149,7 @@ def evaluate_table(
                 is_rare=labels_of(rows),
                 flagged=model.decide(rows, worth=work.worth).flagged,
                 by_default=model.predict(rows.X),
-                lifted=lift(model.list_scores(rows)),  # of all models, as lists have them
+                lifted=lift(model.list_scores(rows)),  # as lists have them
                 key=model.tie_keys(rows.X, rows.ids),
                 hashes=known.hashes_of(rows),
                 **weighed_columns(model, rows),

@@ -235,7 +235,7 @@ class TableModel:
                 )
 
     def predict(self, X: Any) -> Mask:
-        """Return what the learner predicts without calibration; of several models, the majority.
+        """Return what the model of lists predicts uncalibrated; of several models, the majority.
 
         Parameters
         ----------
@@ -247,7 +247,8 @@ class TableModel:
         ndarray of bool
             True where the rare label is predicted.
         """
-        votes = [np.asarray(model.predict(X), dtype=bool) for model in self.classifier.estimators_]
+        models = self.classifier.list_estimators_
+        votes = [np.asarray(model.predict(X), dtype=bool) for model in models]
         return np.mean(votes, axis=0) > 0.5
 
     @property
