@@ -169,6 +169,40 @@ def test_reviewers_claim_and_tell_outcomes(service):
     assert [each["rare"] for each in outcomes] == [True, False]
 
 
+def test_the_status_and_the_list_read_each_outcome_once(tmp_path, model_file):
+    """With 50,000 outcomes, the database takes a few hundred steps for each, not thousands."""
+    n, steps = 50_000, 0
+
+    def count():
+        nonlocal steps
+        steps += 10_000
+        return steps > 1_000 * n  # end it rather than wait for hours
+
+    with serving(tmp_path / "shortlist.db", model_file, count=n) as client:
+        number = client.get(f"{BASE}/status").json()["number"]
+        store = client.service.store
+        with store.write():
+            numbers = "WITH RECURSIVE k (k) AS (SELECT 1 UNION ALL SELECT k + 1 FROM k LIMIT ?) "
+            store.query(
+                f"{numbers} INSERT INTO log (queue, seq, kind, build, at, period, case_id, score, "
+                "threshold, code, slot, model) SELECT 1, 1000 + k, 0, 1, 0, ?, 'c' || k, k, 0, 1, "
+                "k, 1 FROM k",
+                n,
+                number,
+            )
+            store.query(
+                f"{numbers} INSERT INTO outcome (queue, number, case_id, rare, reviewer, at) "
+                "SELECT 1, k, 'c' || k, 1, 'kim', 0 FROM k",
+                n,
+            )
+        store.link.set_progress_handler(count, 10_000)
+        status = client.get(f"{BASE}/status").json()
+        listed = client.get(f"{BASE}/list?limit=1").json()
+    assert status["precision"]["reviewed"] == listed["flagged"] == n
+    assert listed["cases"][0]["outcome"] is True
+    assert 0 < steps <= 400 * n
+
+
 def test_a_late_repetition_of_an_outcome_changes_nothing(service):
     """Its key says that it is the same one, although another reviewer spoke in between."""
     flagged_case(service)
