@@ -33,6 +33,7 @@ from shortlist.service.settings import (
 )
 from shortlist.service.setup import prepare
 from shortlist.service.store import StoreError
+from shortlist.service.supervisor import HttpProtocol
 
 
 def find_postgres():
@@ -331,7 +332,9 @@ def serving(database, model_file, *, count=5, queues=None, made=None, adopt=Fals
         adopt=adopt, **(made or {}),
     )  # fmt: skip
     service = Service(ServiceConfig(str(database), **options), models=models)
-    settings = uvicorn.Config(make_app(service), log_level="warning", lifespan="on", ws="none")
+    settings = uvicorn.Config(
+        make_app(service), http=HttpProtocol, log_level="warning", lifespan="on", ws="none"
+    )
     server, port = uvicorn.Server(settings), free_port()
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

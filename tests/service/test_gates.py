@@ -1,7 +1,9 @@
 """What strangers can do to a running service: nothing without a key, and little harm."""
 
+import contextlib
 import io
 import os
+import socket
 import stat
 import time
 import tracemalloc
@@ -302,3 +304,39 @@ def test_a_full_disk_is_neither_ready_nor_silent(address, model_file, caplog, mo
             until(lambda: "(database): database or disk is full" in caplog.text, True)
         until(ready, 200)
         assert client.post(f"{BASE}/decisions", json=case("b")).status_code == 200
+
+
+# --- headers --------------------------------------------------------------------------------------
+
+
+def raw(client):
+    """Return a plain connection to a service."""
+    link = socket.create_connection((client.base_url.host, client.base_url.port))
+    link.settimeout(30)
+    return link
+
+
+def test_headers_that_do_not_end_are_not_waited_for(untouched, monkeypatch):
+    """Neither at first nor after an answer, nor if nothing is said at all."""
+    monkeypatch.setattr("shortlist.service.supervisor._SLOWEST_HEADERS", 0.3)
+    whole = b"GET /v2/health/live HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+    for sent in (b"", whole[:20], whole + whole[:20]):
+        with raw(untouched) as link:
+            link.sendall(sent[: len(whole)])
+            if len(sent) > len(whole):
+                assert link.recv(4_096).startswith(b"HTTP/1.1 200")
+                link.sendall(sent[len(whole) :])
+            assert link.recv(4_096) == b""
+    assert untouched.get("/v2/health/live").status_code == 200
+
+
+def test_headers_without_end_are_refused(untouched):
+    """A service keeps some kilobytes of them, and no more."""
+    with raw(untouched) as link:
+        link.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n")
+        with contextlib.suppress(OSError):
+            for _ in range(1_000):
+                link.sendall(b"x-" + b"a" * 1_000 + b": 1\r\n")
+            link.sendall(b"\r\n")
+        with contextlib.suppress(ConnectionResetError):
+            assert b"200 OK" not in link.recv(4_096)
