@@ -210,6 +210,11 @@ FITS = {
         (),
         noted("'zip' holds codes with leading zeros, such as '00000'.*--read numeric=zip"),
     ),
+    "codes like exponents": (
+        text(lambda f: f.assign(shelf=[f"{i % 7 + 1}E{i % 3}" for i in range(len(f))])),
+        (),
+        noted("'shelf' is read as numbers: '1E0' is 1. .*--read categorical=shelf"),
+    ),
     "postal codes, numeric": (
         text(lambda f: f.assign(zip=[f"{i % 7:05d}" for i in range(len(f))])),
         ("--read", "numeric=zip"),

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core.extras import load_extra
+from .._core.written import number
 from ..exceptions import TableError
 from ._dates import day_formats, other_order, read_date, read_dates
 from .column_format import (
@@ -42,6 +43,8 @@ _MOST_DIFFERENT = 0.5
 _FEWEST_WORDS = 3
 _MOST_SHOWN = 3
 _CODE = "^0[0-9]+$"
+#: Codes such as 3E2, which a computer reads as 300.
+_LIKE_EXPONENTS = "^[0-9]{1,4}[eE][0-9]{1,2}$"
 #: With a point as decimal sign these are thousandths, with a comma whole thousands.
 _EITHER_WAY = r"^[+-]?[1-9][0-9]{0,2}(\.[0-9]{3})?$"
 _WITH_UNIT = r"^[+-]?[0-9][0-9.,' ]*(?P<unit>[A-Za-zµ°²³/]{1,6})$"
@@ -280,6 +283,10 @@ def _plain_numbers(texts: _Texts, format: ColumnFormat) -> Guess | None:
         remedy = f"If they are numbers, use numeric={texts.name!r}"
         return _as_text(texts.where(codes), format, "holds codes with leading zeros", remedy)
     notes = _about_days(texts)
+    exponents = texts.where(texts.matching(_LIKE_EXPONENTS))
+    if exponents.n_rows:
+        first, remedy = exponents.first, f"categorical={texts.name!r}"
+        notes.append(exponents.is_read("numbers", first, number(float(first)), remedy))
     if not texts.any(r"\."):
         return Guess("numeric", replace(format, whole=True), notes)
     if format.decimal == ",":

@@ -114,7 +114,7 @@ class DriftMonitor:
         if not is_many and as_few >= _UNLIKELY:
             return None
         kind, chance = ("many", as_many) if is_many else ("few", as_few)
-        shown = percent(chance)
+        shown = percent(max(chance, 1e-9))  # 0 is underflow
         stop = " To stop before too many are flagged, use: shortlist flag at_most=..."
         allowed = "the capacity allows"
         if self._model.classifier.capacity.kind == "effort":
