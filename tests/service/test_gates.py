@@ -340,3 +340,13 @@ def test_headers_without_end_are_refused(untouched):
             link.sendall(b"\r\n")
         with contextlib.suppress(ConnectionResetError):
             assert b"200 OK" not in link.recv(4_096)
+
+
+def test_the_metrics_count_every_alarm_of_the_status(service):
+    """Also one that no worker raised: the capacity was used up early."""
+    count = lambda: 'shortlist_alarms{queue="default"} 1.0' in service.get("/metrics").text  # noqa: E731
+    assert service.post(f"{BASE}/decisions", json=case("top", 900.0, "US")).json()["flag"]
+    assert not count()
+    service.put(f"{BASE}/capacity", json={"count": 1})
+    assert [each["kind"] for each in service.get(f"{BASE}/status").json()["alarms"]] == ["rate"]
+    assert count()

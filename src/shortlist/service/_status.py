@@ -106,13 +106,10 @@ def list_queues(call: Call) -> Queues:
 
 def read_metrics(call: Call) -> str:
     """Metrics for Prometheus; a key for some queues sees theirs alone."""
-    store, now = call.store, time.time()
+    numbers = [(row, describe_queue(call.store, row, time.time())) for row in _visible(call)]
     described = [
-        {
-            **msgspec.structs.asdict(describe_queue(store, row, now)),
-            "alarms": len(list(_alarms(store, row, now))),
-        }
-        for row in _visible(call)
+        {**msgspec.structs.asdict(queue), "alarms": len(_every_alarm(call, row, queue))}
+        for row, queue in numbers
     ]
     of_all = call.key is None or call.key.queues is None
     return call.service.metrics.render(described, of_all=of_all)
@@ -149,11 +146,7 @@ def read_status(call: Call) -> dict[str, Any]:
         # Cases that more capacity would add have lower scores still than the lowest of those that
         # were reviewed. Therefore their share is what more capacity would find at best.
         "more": _found(lowest) if len(lowest) >= _ENOUGH_OUTCOMES else None,
-        "alarms": [
-            *_alarms(store, queue, at),
-            *_rate_alarms(described, passed, history, at),
-            *_drift_alarms(replica, at),
-        ],
+        "alarms": _every_alarm(call, queue, described),
     }
 
 
@@ -247,6 +240,17 @@ def _found(outcomes: list[bool]) -> dict[str, Any]:
 
 def _alarm(kind: str, message: str, at: float) -> dict[str, Any]:
     return {"kind": kind, "message": message, "at": at}
+
+
+def _every_alarm(call: Call, row: QueueRow, described: Queue) -> list[dict[str, Any]]:
+    """Return all alarms of a queue, as its status shows and its metrics count them."""
+    at = max(time.time(), row.high_water)
+    passed = (at - described.starts) / (described.ends - described.starts)
+    return [
+        *_alarms(call.store, row, at),
+        *_rate_alarms(described, passed, _history(call.store, row, described.number), at),
+        *_drift_alarms(call.service.decider(row.name).replica, at),
+    ]
 
 
 def _alarms(store: Store, queue: QueueRow, now: float) -> Iterator[dict[str, Any]]:
