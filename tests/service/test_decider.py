@@ -1,9 +1,12 @@
 """The promise of the service: never over capacity, one decision for each case, nothing lost."""
 
+import time
+
 import numpy as np
 import pytest
 
 from shortlist.online.decisions import REASONS
+from shortlist.service._waiting import Change, Ticket
 from shortlist.service.store import CAPACITY, MODEL, Group, PromiseError
 from tests.service.helpers import FakeClock, FaultyStore, Hand, new_queue, open_store
 
@@ -179,6 +182,34 @@ def test_a_clock_that_jumps_ahead_is_refused(queue):
     queue.clock.wall -= 3_600
     [answer] = hand.decide([("b", 9.0)])
     assert answer.reason in REASONS
+
+
+def test_a_change_that_a_wrong_clock_refused_is_not_made_later(queue):
+    """Who asked was told so, and may have asked for something else since."""
+    hand = queue.hand()
+    hand.decide([("a", 1.0)])
+    queue.clock.wall += 3_600
+    hand.decide([("b", 9.0)])
+    ticket = Ticket(1, time.monotonic() + 60)
+    hand.decider.change(Change(ticket, CAPACITY, {"count": 9}, None))
+    hand.decider._round()
+    assert [answer.kind for answer in ticket.answers] == ["clock"]
+    queue.clock.wall -= 3_600
+    hand.decide([("b", 9.0)])
+    assert queue.query("SELECT capacity FROM queue") == [(3,)]
+
+
+def test_the_alarm_of_a_clock_ends_with_a_new_start(queue):
+    """As its message advises; another process has raised it."""
+    hand = queue.hand()
+    hand.decide([("a", 1.0)])
+    queue.clock.wall += 3_600
+    hand.decide([("b", 9.0)])
+    hand.close()
+    queue.clock.wall -= 3_600
+    assert queue.query("SELECT kind FROM alarm") == [("clock",)]
+    queue.hand().decide([("c", 1.0)])
+    assert queue.query("SELECT kind FROM alarm") == []
 
 
 def test_a_clock_that_runs_back_opens_no_period_twice(queue):

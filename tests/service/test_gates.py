@@ -342,6 +342,17 @@ def test_headers_without_end_are_refused(untouched):
             assert b"200 OK" not in link.recv(4_096)
 
 
+@pytest.mark.parametrize("sent", [b"", b"{"])
+def test_a_body_that_does_not_come_is_not_waited_for(untouched, monkeypatch, sent):
+    """Neither if it stops in the middle nor if it never begins."""
+    monkeypatch.setattr("shortlist.service.app._SLOWEST_BODY", 0.3)
+    headers = "Host: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n"
+    with raw(untouched) as link:
+        link.sendall(f"POST {BASE}/decisions HTTP/1.1\r\n{headers}".encode() + sent)
+        with link.makefile("rb") as file:
+            assert file.read().startswith(b"HTTP/1.1 408")
+
+
 def test_the_metrics_count_every_alarm_of_the_status(service):
     """Also one that no worker raised: the capacity was used up early."""
     count = lambda: 'shortlist_alarms{queue="default"} 1.0' in service.get("/metrics").text  # noqa: E731

@@ -13,6 +13,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from itertools import chain
 from typing import Any
 
 from ._group import GroupMaker, join_queue
@@ -67,7 +68,8 @@ class Decider:
         self._finished: list[Ticket] = []
         self._wake = threading.Event()
         self._usual = 0.0  # cases in a group
-        self._connected = self._closing = self._failed = False
+        self._connected = self._closing = False
+        self._failed = True  # until an attempt shows that cases can be decided
         #: The controller as this process knows it; others only read it.
         self.replica: Replica | None = None
         self.stopped: str | None = None
@@ -191,9 +193,10 @@ class Decider:
         replica.follow(entries)
         self._moment(row, replica)
         self._store.commit(Group(row, []))
+        # Whoever raised it may have ended; a process whose clock is still wrong raises it again.
+        self._store.clear_alarm(str(self.queue), "clock")
+        self._alarmed.pop("clock", None)
         self._failed = False
-        if self._alarmed.pop("clock", None) is not None:
-            self._store.clear_alarm(str(self.queue), "clock")
 
     def _take_scored(self, model: int, batch: list[Case]) -> None:
         """Add what waits to a batch, as far as it fits into a group, and score it."""
@@ -283,7 +286,8 @@ class Decider:
             self._store.rollback()
             self._alarm("clock", str(error))
             self._failed, self.ready = True, False
-            for each in (*batch, *changes, *_take(self._cases, len(self._cases))):
+            late = (_take(queue, len(queue)) for queue in (self._cases, self._changes))
+            for each in chain(batch, changes, *late):
                 self._tell(each, Problem(503, "clock", str(error)))
             return
         self._cases.extendleft(reversed(batch))

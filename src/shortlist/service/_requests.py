@@ -17,7 +17,7 @@ Kind = Literal[
     "wrong-type", "too-slow", "unavailable", "clock", "no-model", "error",
 ]  # fmt: skip
 _HEADERS = {
-    408: {"retry-after": "1"},
+    408: {"retry-after": "1", "connection": "close"},  # the rest may still come
     503: {"retry-after": "1"},
     401: {"www-authenticate": "Bearer"},
 }

@@ -131,17 +131,16 @@ def _check_type(headers: dict[bytes, bytes], needed: str) -> None:
 
 async def _read_body(receive: Any, most: int) -> bytes:
     """Return the body of a request, unless it is too large or too slow."""
-    message, until = await receive(), time.monotonic() + _SLOWEST_BODY
-    parts = [message.get("body", b"")]
-    size = len(parts[0])
-    while message.get("more_body", False) and size <= most:  # nearly always it is in one piece
-        try:
-            message = await asyncio.wait_for(receive(), until - time.monotonic())
-        except TimeoutError:
-            detail = f"A body must arrive within {_SLOWEST_BODY:g} seconds."
-            raise Problem(408, "too-slow", detail) from None
-        parts.append(message.get("body", b""))
-        size += len(parts[-1])
+    parts, size, more = [], 0, True
+    try:
+        async with asyncio.timeout(_SLOWEST_BODY):
+            while more and size <= most:  # nearly always it is in one piece
+                message = await receive()
+                parts.append(message.get("body", b""))
+                size, more = size + len(parts[-1]), message.get("more_body", False)
+    except TimeoutError:
+        detail = f"A body must arrive within {_SLOWEST_BODY:g} seconds."
+        raise Problem(408, "too-slow", detail) from None
     if size > most:
         raise Problem(413, "too-large", f"A body may have {most:,} bytes.")
     return b"".join(parts)
