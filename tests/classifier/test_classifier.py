@@ -829,7 +829,7 @@ def test_the_score_takes_weights(fraud):
 def test_missing_labels_among_texts_are_counted():
     """Instead of an error about comparing texts with numbers."""
     X = np.arange(40.0)[:, None]
-    for missing in (np.nan, None):
+    for missing in (np.nan, None, pd.NA):
         y = np.array(["yes", "no", "no", missing] * 10, dtype=object)
         with pytest.raises(ValueError, match=r"10 of 40 labels are missing, the first at place 3"):
             CapacityClassifier(LogisticRegression(), capacity=Capacity.fraction(0.2)).fit(X, y)

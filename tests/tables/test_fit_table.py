@@ -188,6 +188,9 @@ def test_recent_rows_without_labels_set_the_threshold(cases, new_cases, tmp_path
     assert atonce.card.n_recalibration == 800
     assert atonce.card.rules == before.card.rules  # of the folds, which measure
     assert "rests on 800 rows" in atonce.card.notes[-1]
+    assert atonce.card.notes[-1].endswith("what is measured here is that before it.")
+    tested = fit(cases, id="case", unlabelled=recent, test_share=0.2)
+    assert tested.card.notes[-1].endswith(f"{recent}.")  # the new threshold is what is tested
 
 
 def test_unlabelled_rows_are_opened_before_the_fit(cases, tmp_path):

@@ -396,10 +396,12 @@ class _Data:
         if self.unlabelled is None:
             return model
         found = recalibrate_table(model, self.unlabelled)
+        measured = "." if len(self.test.X) else "; what is measured here is that before it."
         notes += [
             *found.notes,
             *(finding.message for finding in found.findings),
-            f"The threshold for single rows rests on {found.n_rows:,} rows of {self.unlabelled}.",
+            f"The threshold for single rows rests on {found.n_rows:,} rows of {self.unlabelled}"
+            f"{measured}",
         ]
         return found.model
 
