@@ -1,7 +1,11 @@
 """The tables of a database: made once, and append-only where they are proof."""
 
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
+from shortlist.service.store import StoreError
 from tests.service.helpers import new_queue, open_store
 
 
@@ -29,3 +33,17 @@ def test_a_database_of_another_release_is_refused(address):
     with pytest.raises(ValueError, match="has version 9"):
         store.make_tables()
     store.close()
+
+
+def test_a_thread_that_waits_for_a_closed_database_is_told_so(address):
+    """Threads of a worker share a connection; one may close it while another waits for its turn."""
+    new_queue(address)
+    store = open_store(address)
+    store.connect()
+    with ThreadPoolExecutor(1) as pool:
+        with store.thread:
+            asked = pool.submit(store.query, "SELECT 1")
+            time.sleep(0.1)
+            store.close()
+        with pytest.raises(StoreError, match=r"not open|not connected"):
+            asked.result()

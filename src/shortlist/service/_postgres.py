@@ -130,10 +130,11 @@ class PostgresStore(Store):
 
     def close(self) -> None:
         """Close the connection; the server undoes what was not committed."""
-        if self.link is not None:
-            with contextlib.suppress(Exception):
-                self.link.close()
-        self.link, self._writing, self._is_cut = None, False, False
+        with self.thread:
+            if self.link is not None:
+                with contextlib.suppress(Exception):
+                    self.link.close()
+            self.link, self._writing, self._is_cut = None, False, False
 
     def query(self, statement: str, *values: Any) -> list[Any]:
         """Return rows."""

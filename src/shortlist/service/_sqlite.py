@@ -145,20 +145,21 @@ class SQLiteStore(Store):
 
     def close(self) -> None:
         """Close the file, and give all locks back."""
-        if self.link is not None:
-            with contextlib.suppress(sqlite3.Error):
-                self.link.close()
-        for descriptor in (self._door, self._room):
-            if descriptor >= 0:
-                os.close(descriptor)
-        self.link, self._door, self._room, self._writing = None, -1, -1, False
+        with self.thread:
+            if self.link is not None:
+                with contextlib.suppress(sqlite3.Error):
+                    self.link.close()
+            for descriptor in (self._door, self._room):
+                if descriptor >= 0:
+                    os.close(descriptor)
+            self.link, self._door, self._room, self._writing = None, -1, -1, False
 
     def query(self, statement: str, *values: Any) -> list[Any]:
         """Return rows."""
-        if self.link is None:
-            raise StoreError(f"{self.path} is not open.")
         try:
             with self.thread:
+                if self.link is None:
+                    raise StoreError(f"{self.path} is not open.")
                 rows: list[Any] = self.link.execute(statement, values).fetchall()
                 return rows
         except sqlite3.IntegrityError as error:
