@@ -25,10 +25,10 @@ from shortlist._core.intervals import (
     proportion_interval,
 )
 from shortlist._core.ranking import Cut, cut_after, flag_above, flag_exactly, lift
-from shortlist.assignment.integers import PerLimit
 from shortlist.exceptions import ModelFileError
 from shortlist.models.files import load_estimator
 from shortlist.multiclass import _capacities, _rule
+from shortlist.multiclass._values import JointSample
 from shortlist.online import BudgetController, QuantileTracker, RateAlarm, TokenBucketController
 from shortlist.online.decisions import AnswerMemory
 from shortlist.online.periods import period_of
@@ -263,7 +263,7 @@ def test_segments_share_the_error(overall):
 
 def test_several_classes_share_the_error():
     """Each of four limits that could be exceeded gets a quarter."""
-    limits = PerLimit([TENTH, TENTH, None], [TENTH, Fraction(0), Fraction(1)], TENTH)
+    limits = [TENTH, TENTH, None, TENTH, Fraction(0), Fraction(1), TENTH]
     rule = _rule.order_statistic(limits, 0.2)
     assert rule(400, TENTH) == guarantees.confident_k(400, TENTH, error=0.05)
 
@@ -280,12 +280,6 @@ def test_half_of_the_error_pays_for_unknown_prevalences(monkeypatch):
         raise Asked
 
     monkeypatch.setattr(_rule, "order_statistic", order_statistic)
-    bounds = _capacities.JointCapacities.lowest_ratios
-    monkeypatch.setattr(
-        _capacities.JointCapacities,
-        "lowest_ratios",
-        lambda self, *, error: asked.setdefault("bounds", error) and bounds(self, error=error),
-    )
     used = []
     lower = _capacities.clopper_pearson_lower
     monkeypatch.setattr(
@@ -297,9 +291,10 @@ def test_half_of_the_error_pays_for_unknown_prevalences(monkeypatch):
         {"a": Capacity.multiple(1), "b": Capacity.multiple(2)},
         counts={"fine": 900, "a": 50, "b": 50},
     )
+    sample = JointSample(np.zeros((1, 2)), np.zeros(1), np.zeros(1, dtype=np.intp))
     with pytest.raises(Asked):
-        _rule.JointRule.calibrate([None], capacities, guarantee="confident", confidence=0.94)
-    assert asked == {"limits": pytest.approx(0.03), "bounds": pytest.approx(0.03)}
+        _rule.JointRule.calibrate(sample, capacities, guarantee="confident", confidence=0.94)
+    assert asked == {"limits": pytest.approx(0.03)}
     assert used == [pytest.approx(0.01)] * 2
 
 

@@ -9,7 +9,6 @@ from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_array_equal
 
 from shortlist import Capacity, calibrate_threshold
-from shortlist.assignment.integers import PerLimit
 from shortlist.multiclass._rule import plug_in_prices
 from shortlist.multiclass._values import JointSample
 
@@ -26,12 +25,8 @@ def samples(draw):
     segments = draw(hnp.arrays(np.intp, n, elements=st.integers(0, n_segments - 1)))
     keys = draw(st.none() | hnp.arrays(np.float64, n, elements=st.floats(0, 1, exclude_max=True)))
     sample = JointSample(gains, np.zeros(n), segments, keys, False)
-    limits = PerLimit(
-        draw(st.lists(ratios, min_size=m, max_size=m)),
-        draw(st.lists(ratios, min_size=n_segments, max_size=n_segments)),
-        draw(ratios),
-    )
-    return sample, limits
+    n_limits = m + n_segments + 1  # of the classes, of the segments, of the total
+    return sample, draw(st.lists(ratios, min_size=n_limits, max_size=n_limits))
 
 
 def choose(prices, sample):
@@ -44,11 +39,11 @@ def test_the_plug_in_prices_keeps_every_capacity_on_its_own_sample(drawn):
     """Capacities hold by class, by segment and in total, with ties and with hashed ties."""
     sample, limits = drawn
     columns = choose(plug_in_prices(sample, limits), sample)
-    n = len(sample)
-    for j, ratio in enumerate(limits.classes):
+    n, m = sample.gains.shape
+    for j, ratio in enumerate(limits[:m]):
         assert ratio is None or (columns == j + 1).sum() <= ratio * n
-    assert limits.total is None or (columns > 0).sum() <= limits.total * n
-    for s, ratio in enumerate(limits.segments):
+    assert limits[-1] is None or (columns > 0).sum() <= limits[-1] * n
+    for s, ratio in enumerate(limits[m:-1]):
         own = sample.segments == s
         assert ratio is None or (columns[own] > 0).sum() <= ratio * own.sum()
 
@@ -78,8 +73,7 @@ def test_the_order_of_the_sample_does_not_change_the_prices(drawn):
     sample, limits = drawn
     prices = plug_in_prices(sample, limits)
     reversed_prices = plug_in_prices(sample.take(np.arange(len(sample))[::-1]), limits)
-    for found, expected in zip(prices.prices, reversed_prices.prices, strict=True):
-        assert_array_equal(found, expected)
+    assert_array_equal(prices.prices, reversed_prices.prices)
 
 
 @given(
@@ -94,7 +88,7 @@ def test_one_class_alone_is_the_threshold_of_its_scores(scores, percent):
     """The price is the threshold of the plug-in rule, with ties left out whole."""
     assume(percent == 0 or (scores.size + 1) * percent >= 100)  # enough for a threshold
     capacity = Capacity.fraction(percent / 100)
-    limits = PerLimit([capacity.as_ratio()], [None], None)
+    limits = [capacity.as_ratio(), None, None]
     nowhere = np.zeros(scores.size, dtype=np.intp)
     # Scores that differ by less than a unit of the fixed point are equal for the joint rule only.
     rounded = np.rint(scores * 2.0**40) / 2.0**40

@@ -9,7 +9,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from shortlist.assignment.integers import PerLimit
 from shortlist.multiclass._rule import guaranteed_prices
 from shortlist.multiclass._values import JointSample
 from studies.statistics.joint_guarantee import JointGuaranteeConfig, run
@@ -49,24 +48,21 @@ def test_segments_and_a_total_are_kept_together_with_the_classes():
     population = JointSample(
         gains, np.zeros(size), rng.integers(n_segments, size=size), rng.uniform(size=size), False
     )
-    limits = PerLimit(
-        [Fraction(1, 20), Fraction(1, 25)],
-        [Fraction(1, 10), Fraction(3, 50), Fraction(1, 20)],
-        Fraction(2, 25),
-    )
-    names = PerLimit(["1", "2"], ["a", "b", "c"], "the total")
+    of_classes, total = [Fraction(1, 20), Fraction(1, 25)], Fraction(2, 25)
+    of_segments = [Fraction(1, 10), Fraction(3, 50), Fraction(1, 20)]
+    limits = [*of_classes, *of_segments, total]
     over = 0
     for _ in range(TRIALS):
         sample = population.take(rng.integers(size, size=3_000))
-        prices = guaranteed_prices(sample, limits, 0.05, rng=rng, names=names)
+        prices, _ = guaranteed_prices(sample, limits, 0.05, rng=rng)
         columns, _ = prices.choose(population)
         flagged = columns > 0
         over += (
-            any(np.mean(columns == j + 1) > ratio for j, ratio in enumerate(limits.classes))
-            or flagged.mean() > limits.total
+            any(np.mean(columns == j + 1) > ratio for j, ratio in enumerate(of_classes))
+            or flagged.mean() > total
             or any(
                 flagged[population.segments == s].mean() > ratio
-                for s, ratio in enumerate(limits.segments)
+                for s, ratio in enumerate(of_segments)
             )
         )
         assert flagged.any()

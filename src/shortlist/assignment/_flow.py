@@ -31,13 +31,15 @@ _State = namedtuple("_State", "gain segment chosen best n_segments")
 
 
 @njit(cache=True)
-def best_flow(gain, segment, first, class_limit, segment_limit, total):
+def best_flow(gain, segment, first, limits):
     """Return the chosen column of each row (0: left alone), and prices that prove the optimum.
 
-    Of equal gains, the first row wins. `first` holds the columns after the first steps.
+    Of equal gains, the first row wins. `first` holds the columns after the first steps. Limits and
+    prices are those of the classes, of the segments and of the total, in this order.
     """
-    n_classes, n_segments = class_limit.size, segment_limit.size
-    limit = np.concatenate((segment_limit, class_limit))
+    n_classes, total = gain.shape[1], limits[-1]
+    n_segments = limits.size - n_classes - 1
+    limit = np.concatenate((limits[n_classes:-1], limits[:n_classes]))
     load = np.zeros(limit.size, np.int64)
     # A heap of rows for each move: minus what they gain, and the row, the smallest on top. Pairs of
     # rows that have moved meanwhile are dropped on the way.
@@ -181,7 +183,7 @@ def _move(state, heaps, row, target):
 
 @njit(cache=True)
 def _lowest_prices(state, has_room, total_price):
-    """Return the prices of the classes, of the segments and of the total, in units of `gain`.
+    """Return the prices of the classes, the segments and the total, in units of `gain`.
 
     Prices are differences of potentials at which no move gains anything. Of all valid prices, the
     lowest are chosen: first for the total, then for the classes, then for the segments. With these,
@@ -194,11 +196,12 @@ def _lowest_prices(state, has_room, total_price):
     reached = prices != FORBIDDEN
     while _relax(state, prices, np.empty_like(prices), reached):
         pass
-    segment_prices = np.zeros(n_segments, np.int64)
+    lowest = np.zeros(n_classes + n_segments + 1, np.int64)
+    lowest[:n_classes], lowest[-1] = prices[n_segments:], total_price
     for s in range(n_segments):
         for k in range(n_classes):
             row = state.best[s * n_classes + k]
             if row >= 0:
                 surplus = state.gain[row, k] - prices[n_segments + k] - total_price
-                segment_prices[s] = max(segment_prices[s], surplus)
-    return prices[n_segments:], segment_prices, total_price
+                lowest[n_classes + s] = max(lowest[n_classes + s], surplus)
+    return lowest

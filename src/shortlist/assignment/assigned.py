@@ -15,7 +15,7 @@ from .._core.ids import check_ids, keys_by_id
 from .._core.validation import check_seed, name_rows
 from ..capacity import Capacity
 from ..exceptions import CapacityError, CapacityTypeError
-from .integers import FixedPoint, PerLimit, solve_integers
+from .integers import FixedPoint, solve_integers
 
 
 @dataclass(frozen=True)
@@ -174,29 +174,24 @@ def solve_assignment(
     gains, left_alone = _check_values(values)
     n, m = gains.shape
     names, segment_of, by_segment = _check_segments(segments, segment_capacities, n)
-    by_class = _check_capacities(capacities, n, m)
-    limits = PerLimit(by_class, by_segment, check_limit("total", total, n))
+    of_columns = _check_capacities(capacities, n, m)
+    limits = np.array([*of_columns, *by_segment, check_limit("total", total, n)], dtype=np.int64)
     keys = keys_by_id(check_ids(ids, n), seed=check_seed(random_state))
     scale = FixedPoint.for_gains(gains)
     columns, found = solve_integers(scale.to_integers(gains), limits, segment_of, keys)
-    prices = PerLimit(*(scale.to_floats(each) for each in found))
+    prices = scale.to_floats(found)
     flagged, alone = np.flatnonzero(columns), left_alone.sum()
+    # No assignment exceeds the price of all limits, and what rows keep beyond it.
+    surplus = gains - prices[:m] - (prices[m + segment_of] + prices[-1])[:, np.newaxis]
+    kept = surplus.max(axis=1, initial=0).sum()
     return Assignment(
         columns,
-        prices.classes,
-        float(prices.total),
-        dict(zip(names, prices.segments.tolist(), strict=False)),
+        prices[:m],
+        float(prices[-1]),
+        dict(zip(names, prices[m:-1].tolist(), strict=False)),
         float(alone + gains[flagged, columns[flagged] - 1].sum()),
-        float(alone + _most_gained(gains, limits, segment_of, prices)),
+        float(alone + limits @ prices + kept),
     )
-
-
-def _most_gained(gains: Floats, limits: PerLimit, segment_of: Rows, prices: PerLimit) -> float:
-    """Return what no assignment exceeds: the price of all limits, and what rows keep beyond it."""
-    paid = limits.classes @ prices.classes + limits.segments @ prices.segments
-    surplus = gains - prices.classes - prices.segments[segment_of, np.newaxis]
-    kept = np.maximum(surplus.max(axis=1, initial=-np.inf) - prices.total, 0)
-    return float(paid + limits.total * prices.total + kept.sum())
 
 
 def _check_values(values: ArrayLike) -> tuple[Floats, Floats]:
@@ -225,15 +220,14 @@ def _check_values(values: ArrayLike) -> tuple[Floats, Floats]:
     return gains, table[:, 0]
 
 
-def _check_capacities(capacities: Sequence[Any], n: int, m: int) -> Ints:
+def _check_capacities(capacities: Sequence[Any], n: int, m: int) -> list[int]:
     is_listed = isinstance(capacities, Iterable) and not isinstance(capacities, Mapping)
     if not is_listed or len(capacities) != m:
         raise CapacityTypeError(
             f"capacities must be a sequence of {m} whole numbers, one for each of the {m} columns "
             f"of values after the first, which is 'leave it' and has no limit; got {capacities!r}."
         )
-    limits = [check_limit(f"capacities[{j}]", limit, n) for j, limit in enumerate(capacities)]
-    return np.array(limits, dtype=np.int64)
+    return [check_limit(f"capacities[{j}]", limit, n) for j, limit in enumerate(capacities)]
 
 
 def check_no_work(limit: Any) -> None:
@@ -268,10 +262,10 @@ def check_limit(name: str, limit: Any, n: int) -> int:
 
 def _check_segments(
     segments: ArrayLike | None, capacities: Mapping[Any, Any] | None, n: int
-) -> tuple[list[Any], Rows, Ints]:
+) -> tuple[list[Any], Rows, list[int]]:
     """Return the names of the segments, the number of each row's segment, and their limits."""
     if segments is None and capacities is None:
-        return [], np.zeros(n, dtype=np.intp), np.array([n])
+        return [], np.zeros(n, dtype=np.intp), [n]
     if segments is None or capacities is None:
         given, missing = ("segment_capacities", "segments")[:: 1 if segments is None else -1]
         raise ValueError(f"{given} was given without {missing}; pass both, or neither.")
@@ -298,4 +292,4 @@ def _check_segments(
             f"segments holds {', '.join(map(repr, unknown[:5]))}, for which there is no limit in "
             "segment_capacities. Add these segments to it; None means no limit."
         )
-    return names, codes, np.array([limits[name] for name in names], dtype=np.int64)
+    return names, codes, [limits[name] for name in names]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -44,48 +44,59 @@ class FixedPoint(NamedTuple):
         return np.ldexp(np.asarray(units, dtype=np.float64), -self.exponent)
 
 
-class PerLimit(NamedTuple):
-    """One entry for each limit: an array or a list for the classes and the segments, the total."""
-
-    classes: Any
-    segments: Any
-    total: Any
-
-
 def solve_integers(
-    gains: Ints, limits: PerLimit, segment_of: Rows, tie_keys: TieKeys | None = None
-) -> tuple[Ints, PerLimit]:
+    gains: Ints, limits: Ints, segment_of: Rows, tie_keys: TieKeys | None = None
+) -> tuple[Ints, Ints]:
     """Solve an assignment problem whose gains are whole numbers; return columns and prices.
 
-    `gains` over leaving a row alone have a column for each class, and `limits` are whole numbers.
-    The lowest tie key wins a tie; without keys, the first row does. Column 0 leaves a row alone;
-    column j + 1 stands for column j of the gains. The prices are the lowest that prove the optimum:
-    first of the total, then of the classes, then of the segments; they do not depend on the keys.
+    `gains` over leaving a row alone have a column for each class. `limits` are whole numbers: of
+    the classes, then of the segments, then of the total; prices come in the same order. The lowest
+    tie key wins a tie; without keys, the first row does. Column 0 leaves a row alone; column j + 1
+    stands for column j of the gains. The prices are the lowest that prove the optimum: first of the
+    total, then of the classes, then of the segments; they do not depend on the keys.
     """
-    columns, usable = np.zeros(len(gains), dtype=np.int64), _usable(gains, limits, segment_of)
-    prices = PerLimit(np.zeros_like(limits.classes), np.zeros_like(limits.segments), 0)
-    if not usable.size:
+    n_classes, prices = gains.shape[1], np.zeros(limits.size, dtype=np.int64)
+    columns = _best_columns(gains)
+    if _keeps_all(columns, limits, segment_of, n_classes):  # then nothing has a price
         return columns, prices
+    columns[:], usable = 0, _usable(gains, limits, segment_of)
     if tie_keys is not None:
         usable = usable[np.argsort(tie_keys(usable), kind="stable")]
     names, segment = np.unique(segment_of[usable], return_inverse=True)
-    own, segment = limits._replace(segments=limits.segments[names]), segment.astype(np.int64)
-    first = _first_steps(gains[usable], own, segment)
-    columns[usable], found = best_flow(gains[usable], segment, first, *own)
-    prices.segments[names] = found[1]
-    return columns, PerLimit(found[0], prices.segments, found[2])
+    places = np.concatenate([np.arange(n_classes), n_classes + names, [limits.size - 1]])
+    gain, own, segment = gains[usable], limits[places], segment.astype(np.int64)
+    first = _first_steps(gain, own, segment)
+    columns[usable], prices[places] = best_flow(gain, segment, first, own)
+    return columns, prices
 
 
-def _usable(gains: Ints, limits: PerLimit, segment_of: Rows) -> Rows:
+def _best_columns(gains: Ints) -> Ints:
+    """Give each row its best class if it gains anything, whatever the limits are."""
+    if not gains.size:
+        return np.zeros(len(gains), dtype=np.int64)
+    best = gains.argmax(axis=1)
+    return np.where(gains[np.arange(len(gains)), best] > 0, best + 1, 0)
+
+
+def _keeps_all(columns: Ints, limits: Ints, segment_of: Rows, n_classes: int) -> bool:
+    in_class = np.bincount(columns, minlength=n_classes + 1)[1:]
+    in_segment = np.bincount(segment_of[columns > 0], minlength=limits.size - n_classes - 1)
+    loads = np.concatenate([in_class, in_segment, [np.count_nonzero(columns)]])
+    return bool(np.all(loads <= limits))
+
+
+def _usable(gains: Ints, limits: Ints, segment_of: Rows) -> Rows:
     """Return the rows that an optimum, or its prices, may need.
 
     With room for F flags in a segment, only its F best rows of each class can matter: any other row
     could be replaced by one of these that is left alone. One more row sets the price.
     """
-    total = min(limits.total, int(limits.classes.sum()), int(limits.segments.sum()))
-    usable = np.zeros(len(gains), dtype=bool)
-    parts = _rows_by_segment(segment_of, limits.segments.size)
-    for limit, rows in zip(limits.segments, parts, strict=False):  # no rows are in no segment
+    n_classes, usable = gains.shape[1], np.zeros(len(gains), dtype=bool)
+    of_segments = limits[n_classes:-1]
+    total = min(int(limits[-1]), int(limits[:n_classes].sum()), int(of_segments.sum()))
+    ends = np.cumsum(np.bincount(segment_of, minlength=of_segments.size))
+    parts = np.split(np.argsort(segment_of, kind="stable"), ends[:-1])
+    for limit, rows in zip(of_segments, parts, strict=True):
         keep = int(min(limit, total)) + 1
         for gain in gains[rows].T:
             # A gain below 0 is never taken, and no row has to set a price of 0.
@@ -94,26 +105,19 @@ def _usable(gains: Ints, limits: PerLimit, segment_of: Rows) -> Rows:
     return np.flatnonzero(usable)
 
 
-def _rows_by_segment(segment_of: Rows, n_segments: int) -> list[Rows]:
-    if n_segments == 1:
-        return [np.arange(segment_of.size)]
-    ends = np.cumsum(np.bincount(segment_of, minlength=n_segments))
-    return np.split(np.argsort(segment_of, kind="stable"), ends[:-1])
-
-
-def _first_steps(gains: Ints, limits: PerLimit, segment_of: Ints) -> Ints:
+def _first_steps(gains: Ints, limits: Ints, segment_of: Ints) -> Ints:
     """Give the best rows their best class, until the first limit would be exceeded."""
-    best, gain = gains.argmax(axis=1), gains.max(axis=1)
-    ranked = np.argsort(-gain, kind="stable")[: np.count_nonzero(gain > 0)]
+    columns, n_classes = _best_columns(gains), gains.shape[1]
+    ranked = np.argsort(-gains.max(axis=1), kind="stable")[: np.count_nonzero(columns)]
     n_first = min(
-        limits.total,
+        limits[-1],
         ranked.size,
-        _first_excess(best[ranked], limits.classes),
-        _first_excess(segment_of[ranked], limits.segments),
+        _first_excess(columns[ranked] - 1, limits[:n_classes]),
+        _first_excess(segment_of[ranked], limits[n_classes:-1]),
     )
-    columns = np.zeros(len(gains), dtype=np.int64)
-    columns[ranked[:n_first]] = best[ranked[:n_first]] + 1
-    return columns
+    left_alone = np.ones(len(gains), dtype=bool)
+    left_alone[ranked[:n_first]] = False
+    return np.where(left_alone, 0, columns)
 
 
 def _first_excess(groups: Rows, limits: Ints) -> int:

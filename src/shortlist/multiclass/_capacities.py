@@ -5,24 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._core.arrays import Rows
+from .._core.arrays import Ints
 from .._core.intervals import clopper_pearson_lower
 from .._core.labels import EstimatedShare
 from .._core.validation import UNCHANGED, is_unchanged
 from ..assignment.assigned import check_no_work
-from ..assignment.integers import PerLimit
 from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError, CapacityTypeError
 from ..thresholds.segments import SegmentCapacities, check_segment_capacities
 
 
+class Limit(NamedTuple):
+    """A capacity with its name in messages, and the number of rare items that multiples count."""
+
+    name: str
+    capacity: Capacity | None
+    n_rare: int
+
+
 @dataclass(frozen=True)
 class JointCapacities:
-    """How many items may be flagged: by class, in total and by segment.
+    """How many items may be flagged: by class, by segment and in total.
 
     Attributes
     ----------
@@ -42,65 +49,52 @@ class JointCapacities:
     segments: SegmentCapacities | None = None
 
     @property
-    def all(self) -> list[Capacity]:
-        """All capacities that were given."""
-        given = [*self.classes.values(), self.total, *self.segment_limits]
-        return [capacity for capacity in given if capacity is not None]
+    def limits(self) -> list[Limit]:
+        """All limits: of the classes, then of the segments, then of the total.
 
-    @property
-    def segment_limits(self) -> list[Capacity | None]:
-        """The capacity of each segment; without segments, one without a limit holds all items."""
-        return [None] if self.segments is None else self.segments.limits
-
-    @property
-    def segment_names(self) -> list[Any]:
-        """The name of each segment; None stands for all that are not named."""
-        return [None] if self.segments is None else [name for name, _ in self.segments.items]
-
-    @property
-    def names(self) -> PerLimit:
-        """What each limit is called in messages."""
-        segments = [
-            "other segments" if name is None else f"segment {name!r}" for name in self.segment_names
-        ]
-        return PerLimit([f"class {label!r}" for label in self.classes], segments, "the total")
-
-    def prevalence(self, label: Any = None) -> Fraction:
-        """Return the exact share of a label in `fit`; without a label, of all rare labels."""
-        return EstimatedShare(self._count(label), sum(self.counts.values()))
-
-    def ratios(self) -> PerLimit:
-        """Return all limits as exact fractions, at the shares of `fit`; None means no limit.
-
-        That of a segment is a fraction of its own items.
+        Without segments, one without a limit holds all items.
         """
-        return self._each(lambda limit, label: limit.as_ratio(self.prevalence(label)))
-
-    def lowest_ratios(self, *, error: float) -> PerLimit:
-        """Return all limits at lower bounds of the shares, which hold together up to `error`."""
-        n, error = sum(self.counts.values()), error / (len(self.classes) + 1)
-
-        def lowest(limit: Capacity, label: Any) -> Fraction:
-            share = clopper_pearson_lower(self._count(label), n, error=error)
-            return limit.as_ratio(EstimatedShare(float(share)))
-
-        return self._each(lowest)
-
-    def batch_limits(self, segments: Rows) -> dict[str, Any]:
-        """Return the limits of a batch as arguments of :func:`~shortlist.assign`."""
-        n, share = len(segments), self.prevalence()
-        of_all = self._each(lambda limit, label: limit.max_flags(n, self.prevalence(label)))
-        sizes = np.bincount(segments, minlength=len(self.segment_limits)).tolist()
-        by_segment = [
-            None if limit is None else limit.max_flags(size, share)
-            for limit, size in zip(self.segment_limits, sizes, strict=True)
+        n_rare = sum(self.counts[label] for label in self.classes)
+        segments = [(None, None)] if self.segments is None else self.segments.items
+        return [
+            *(Limit(f"class {each!r}", c, self.counts[each]) for each, c in self.classes.items()),
+            *(Limit(_name_segment(name), capacity, n_rare) for name, capacity in segments),
+            Limit("the total", self.total, n_rare),
         ]
-        return {
-            "capacities": of_all.classes,
-            "total": of_all.total,
-            "segments": segments,
-            "segment_capacities": dict(enumerate(by_segment)),
-        }
+
+    @property
+    def given(self) -> list[Capacity]:
+        """All capacities that were given."""
+        return [limit.capacity for limit in self.limits if limit.capacity is not None]
+
+    def share(self, count: int) -> EstimatedShare:
+        """Return a number of items of `fit` as their share."""
+        return EstimatedShare(count, sum(self.counts.values()))
+
+    def ratios(self, *, error: float | None = None) -> list[Fraction | None]:
+        """Return all limits as exact fractions, of a segment's own items; None means no limit.
+
+        Multiples refer to the shares in `fit`, or to lower bounds of these, which hold together
+        except with the probability `error`.
+        """
+        share = self.share if error is None else self._lowest_share(error)
+        return [
+            None if capacity is None else capacity.as_ratio(share(n_rare))
+            for _, capacity, n_rare in self.limits
+        ]
+
+    def _lowest_share(self, error: float) -> Callable[[int], EstimatedShare]:
+        n, error = sum(self.counts.values()), error / (len(self.classes) + 1)
+        return lambda count: EstimatedShare(float(clopper_pearson_lower(count, n, error=error)))
+
+    def in_batch(self, sizes: list[int]) -> Ints:
+        """Return all limits as whole numbers, for so many items that each applies to."""
+        return np.array(
+            [
+                size if capacity is None else capacity.max_flags(size, self.share(n_rare))
+                for (_, capacity, n_rare), size in zip(self.limits, sizes, strict=True)
+            ]
+        )
 
     def changed(
         self,
@@ -109,13 +103,21 @@ class JointCapacities:
         total: Any = UNCHANGED,
         segment_capacities: Any = UNCHANGED,
     ) -> JointCapacities:
-        """Replace some of the capacities; the rare labels and their order stay the same."""
-        named = None if self.segments is None else self.segments.named
+        """Replace some of the capacities; rare labels and segments keep their order."""
+        segments = self.segments
+        if not is_unchanged(segment_capacities):
+            if segments is None:
+                raise CapacityError(
+                    "segment_capacities were not given to fit. Therefore the segments of the "
+                    "calibration items are unknown. Fit again with segments."
+                )
+            segments = segments.changed_to(
+                check_segment_capacities(segment_capacities, segments.others)
+            )
         joint = check_joint_capacities(
             self.classes if is_unchanged(capacities) else capacities,
             self.total if is_unchanged(total) else total,
-            named if is_unchanged(segment_capacities) else segment_capacities,
-            None if self.segments is None else self.segments.others,
+            segments,
             counts=self.counts,
         )
         if set(joint.classes) != set(self.classes):
@@ -125,57 +127,25 @@ class JointCapacities:
             )
         return replace(joint, classes={label: joint.classes[label] for label in self.classes})
 
-    def with_segments_of(self, calibrated: JointCapacities) -> JointCapacities:
-        """Number the segments as in calibration; raise an error if they are not the same."""
-        if calibrated.segments is not None:
-            return replace(self, segments=calibrated.segments.changed_to(self.segments))
-        if self.segments is not None:
-            raise CapacityError(
-                "segment_capacities were not given to fit. Therefore the segments of the "
-                "calibration items are unknown. Fit again with segments."
-            )
-        return self
 
-    def _count(self, label: Any) -> int:
-        return sum(self.counts[rare] for rare in (self.classes if label is None else [label]))
-
-    def _each(self, function: Callable[[Capacity, Any], Any]) -> PerLimit:
-        """Apply a function to each capacity and its label, which is None for all rare labels."""
-
-        def of(capacity: Capacity | None, label: Any = None) -> Any:
-            return None if capacity is None else function(capacity, label)
-
-        return PerLimit(
-            [of(capacity, label) for label, capacity in self.classes.items()],
-            [of(capacity) for capacity in self.segment_limits],
-            of(self.total),
-        )
+def _name_segment(name: Any) -> str:
+    return "other segments" if name is None else f"segment {name!r}"
 
 
 def check_joint_capacities(
-    capacities: Any,
-    total: Any,
-    segment_capacities: Any,
-    other_segments: Any,
-    *,
-    counts: dict[Any, int],
+    capacities: Any, total: Any, segments: SegmentCapacities | None, *, counts: dict[Any, int]
 ) -> JointCapacities:
     """Check the capacities against the labels of the data, and against each other."""
-    joint = JointCapacities(
-        _check_classes(capacities, counts),
-        counts,
-        total,
-        check_segment_capacities(segment_capacities, other_segments),
-    )
+    joint = JointCapacities(_check_classes(capacities, counts), counts, total, segments)
     absent = [label for label in joint.classes if not counts[label]]
     if absent:
         raise CapacityError(
             f"The rare labels {absent} do not occur in y. Their sensitivity is undefined. "
             "Leave them out of capacities, or add items."
         )
-    for capacity in joint.all:
+    for capacity in joint.given:
         check_no_work(check_capacity(capacity))
-    if not joint.all:
+    if not joint.given:
         raise CapacityError(
             "No capacity was given: all classes are unlimited, and so is the total."
         )

@@ -13,12 +13,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.utils import indexable
 from sklearn.utils.validation import check_is_fitted
 
-from .._core.arrays import Floats, Mask, Rows
+from .._core.arrays import Floats, Mask, Rows, TieKeys
 from .._core.folds import (
     TrainedModels,
     WrapperMixin,
     check_classes,
     check_cv_option,
+    check_enough_rare,
     check_labels,
     check_trained,
     fit_on_folds,
@@ -32,16 +33,15 @@ from .._core.folds import (
     splits_of,
     take_trained,
 )
-from .._core.ids import check_ids, columns_of, hash_ids, hash_rows, repeats_of
+from .._core.ids import columns_of, repeats_of, tie_keys_of
 from .._core.ranking import as_calibrated
 from .._core.scoring import n_rows, probabilities
 from .._core.validation import UNCHANGED, check_confidence, check_option, check_seed
 from .._core.work import check_values
-from ..assignment import assign
-from ..assignment.integers import PerLimit
+from ..assignment.integers import FixedPoint, solve_integers
 from ..capacity import Capacity
 from ..thresholds.promise import TIES
-from ..thresholds.segments import segment_codes
+from ..thresholds.segments import check_segment_capacities, segment_codes
 from ._capacities import JointCapacities, check_joint_capacities
 from ._rule import GUARANTEES, JointDecisions, JointRule, Prices, plug_in_prices
 from ._values import JointSample, Valuation
@@ -229,10 +229,10 @@ class MulticlassCapacityClassifier(
             y = check_labels(y)
             joint = self._learn_capacities(self._learn_classes(y))
             codes = segment_codes(segments, joint.segments, n_rows(X))
-            keys = self._keys(X, ids)
+            tie_keys = self._tie_keys(X, ids)
             (self.estimator_,), ((rows, posteriors),) = self._fit_model(X, y, params)
             remember_features(self, self.estimator_)
-            keys = None if keys is None else keys[rows]
+            keys = tie_keys(rows) if self.ties == "hash" else None
             sample = self._valuation.sample(
                 posteriors, codes[rows], keys, keyed_by_ids=ids is not None
             )
@@ -333,7 +333,8 @@ class MulticlassCapacityClassifier(
             The batch.
         capacities, total, segment_capacities : default="unchanged"
             Capacities for this batch, as for the class; ``Capacity.count(50)`` is a number of
-            items here. By default, those of the classifier.
+            items here. They must name the labels and segments of `fit`. By default, those of the
+            classifier.
         segments
             As for :meth:`decide`.
         values : array-like of shape (n_items,), default=None
@@ -351,15 +352,14 @@ class MulticlassCapacityClassifier(
             capacities, total=total, segment_capacities=segment_capacities
         )
         codes = segment_codes(segments, joint.segments, len(posteriors))
-        gains = self._valuation.sample(posteriors, codes).gains
-        worth = check_values(values, len(gains))
-        if worth is not None:
-            gains = gains * worth[:, np.newaxis]
-        columns = assign(
-            np.column_stack([np.zeros(len(gains)), gains]),
-            **joint.batch_limits(codes),
-            ids=self._hash(X) if ids is None else ids,
-            random_state=self._seed,
+        sample = self._valuation.sample(posteriors, codes)
+        worth = check_values(values, len(sample))
+        gains = sample.gains if worth is None else sample.gains * worth[:, np.newaxis]
+        columns, _ = solve_integers(
+            FixedPoint.for_gains(gains).to_integers(gains),
+            joint.in_batch(sample.sizes(len(joint.limits))),
+            codes,
+            self._tie_keys(X, ids),
         )
         return self.classes_[self._valuation.classes_of(columns, posteriors)]
 
@@ -385,7 +385,6 @@ class MulticlassCapacityClassifier(
         check_is_fitted(self)
         changed, old = copy.copy(self), self.rule_.capacities
         joint = old.changed(capacities, total=total, segment_capacities=segment_capacities)
-        joint = joint.with_segments_of(old)  # the sample has numbered them
         changed.rule_ = self._calibrated(self.rule_.sample, joint)
         changed.capacities, changed.total = joint.classes, joint.total
         changed.segment_capacities = None if joint.segments is None else joint.segments.named
@@ -418,24 +417,24 @@ class MulticlassCapacityClassifier(
     @property
     def prices_(self) -> dict[Any, float]:
         """The price of each rare label."""
-        return dict(zip(self.rare_labels_, self._prices.classes.tolist(), strict=True))
+        return dict(zip(self.rare_labels_, self._prices, strict=False))
 
     @property
     def total_price_(self) -> float:
         """The price of the total, on top of that of the label."""
-        return float(self._prices.total)
+        return self._prices[-1]
 
     @property
     def segment_prices_(self) -> dict[Any, float]:
         """The price of each segment; None stands for the segments that are not named."""
-        if self.rule_.capacities.segments is None:
-            return {}
-        names = self.rule_.capacities.segment_names
-        return dict(zip(names, self._prices.segments.tolist(), strict=True))
+        segments = self.rule_.capacities.segments
+        names = [] if segments is None else [name for name, _ in segments.items]
+        return dict(zip(names, self._prices[len(self.rare_labels_) :], strict=False))
 
     @property
-    def _prices(self) -> PerLimit:
-        return PerLimit(*map(self.rule_.prices.scale.to_floats, self.rule_.prices.prices))
+    def _prices(self) -> list[float]:
+        """The prices of the classes, then of the segments, then of the total."""
+        return self.rule_.prices.scale.to_floats(self.rule_.prices.prices).tolist()
 
     @property
     def objective_(self) -> float:
@@ -489,12 +488,11 @@ class MulticlassCapacityClassifier(
         joint = check_joint_capacities(
             self.capacities,
             self.total,
-            self.segment_capacities,
-            self.default_segment_capacity,
+            check_segment_capacities(self.segment_capacities, self.default_segment_capacity),
             counts=counts,
         )
         self.rare_labels_ = list(joint.classes)
-        self.prevalences_ = {label: float(joint.prevalence(label)) for label in joint.classes}
+        self.prevalences_ = {label: float(joint.share(counts[label])) for label in joint.classes}
         joint.ratios()  # raises an error for an impossible capacity, before any model is fitted
         self._valuation = Valuation.from_counts(
             counts, self.rare_labels_, weights=self.class_weights, majority=self.majority
@@ -518,13 +516,8 @@ class MulticlassCapacityClassifier(
     def _random_parts(self, X: Any, y: NDArray[Any]) -> list[tuple[Rows, Rows]]:
         """Return the rows to learn from and those left out; every class can be learned from."""
         codes = np.searchsorted(self.classes_, y)
-        counts = np.bincount(codes)
-        if counts.min() < 2:
-            raise ValueError(
-                f"The class {self.classes_[counts.argmin()].item()!r} has {counts.min()} item; "
-                "fitting on one part of the data and calibrating on the other takes two. Use "
-                "cv='prefit', or add items."
-            )
+        rarest = np.bincount(codes).argmin()
+        check_enough_rare(codes == rarest, self.classes_.tolist()[rarest])
         seed = None if self.random_state is None else self._seed
         together = repeats_of(X, codes).groups  # they share a fold
         return random_parts(codes, self.cv, np.random.default_rng(seed), together)
@@ -544,16 +537,9 @@ class MulticlassCapacityClassifier(
         self, X: Any, posteriors: Floats, segments: ArrayLike | None, ids: ArrayLike | None
     ) -> JointSample:
         codes = segment_codes(segments, self.rule_.capacities.segments, n_rows(X))
-        keys = self._keys(X, ids)
+        tie_keys = self._tie_keys(X, ids)
+        keys = tie_keys(np.arange(codes.size)) if self.ties == "hash" else None
         return self._valuation.sample(posteriors, codes, keys, keyed_by_ids=ids is not None)
 
-    def _keys(self, X: Any, ids: ArrayLike | None) -> Floats | None:
-        ids = check_ids(ids, n_rows(X))
-        if self.ties != "hash":
-            return None
-        if ids is not None:
-            return hash_ids(ids, seed=self._seed)
-        return self._hash(X)
-
-    def _hash(self, X: Any) -> Floats:
-        return hash_rows(indexable(X)[0], seed=self._seed, columns=self._columns)
+    def _tie_keys(self, X: Any, ids: ArrayLike | None) -> TieKeys:
+        return tie_keys_of(X, ids, seed=self._seed, columns=self._columns)

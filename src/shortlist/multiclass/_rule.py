@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
@@ -16,12 +16,14 @@ from .._core.arrays import Floats, Ints, Mask, Rows
 from .._core.ids import check_keyed_alike, hash_ids
 from .._core.ranking import cut_after
 from .._core.validation import check_option, warn_user
-from ..assignment.integers import FixedPoint, PerLimit, solve_integers
+from ..assignment.integers import FixedPoint, solve_integers
 from ..exceptions import InsufficientCalibrationWarning
-from ..thresholds.guarantees import confident_k, expected_k, plug_in_k
+from ..thresholds.guarantees import confident_k, expected_k
 from ._capacities import JointCapacities
 from ._values import JointSample
 
+#: The limit of each class, of each segment and of the total as a share of its items, or None.
+Ratios = Sequence[Fraction | None]
 GUARANTEES = ("plug-in", "expected", "confident")
 #: A cut that no surplus exceeds.
 NEVER = 2**62
@@ -39,7 +41,7 @@ class _Margins(NamedTuple):
 
 @dataclass(frozen=True)
 class Prices:
-    """Prices and cuts, in units of a fixed point.
+    """Prices and cuts in units of a fixed point: of classes, then of segments, then of the total.
 
     An item gets its best class if that class leads by more than its cut, and if the surplus of the
     item exceeds the cuts of its segment and of the total. Cuts are never negative. Therefore an
@@ -47,16 +49,16 @@ class Prices:
     """
 
     scale: FixedPoint
-    prices: PerLimit
-    cuts: PerLimit
+    prices: Ints
+    cuts: Ints
 
     def margins(self, units: Ints, segments: Rows) -> _Margins:
         """Compare the classes after prices; a class that may never be flagged does not compete."""
-        net = units - self.prices.classes - self.prices.segments[segments, np.newaxis]
-        net -= self.prices.total
-        net[:, self.cuts.classes == NEVER] = -NEVER
+        n_classes, everyone = units.shape[1], np.arange(len(units))
+        of_all = self.prices[n_classes + segments] + self.prices[-1]
+        net = units - self.prices[:n_classes] - of_all[:, np.newaxis]
+        net[:, self.cuts[:n_classes] == NEVER] = -NEVER
         best = net.argmax(axis=1)
-        everyone = np.arange(len(net))
         surplus = net[everyone, best]
         net[everyone, best] = 0  # "leave it" takes the place of the best
         return _Margins(best, surplus - net.max(axis=1), surplus)
@@ -65,8 +67,8 @@ class Prices:
         """Return the column of each item (0 to leave it, j + 1 for class j), and its surplus."""
         units = _to_units(items.gains, self.scale, items.keys)
         best, lead, surplus = self.margins(units, items.segments)
-        flagged = (lead > self.cuts.classes[best]) & (surplus > self.cuts.total)
-        flagged &= surplus > self.cuts.segments[items.segments]
+        flagged = (lead > self.cuts[best]) & (surplus > self.cuts[-1])
+        flagged &= surplus > self.cuts[units.shape[1] + items.segments]
         return np.where(flagged, best + 1, 0), surplus
 
 
@@ -81,55 +83,26 @@ def _to_units(gains: Floats, scale: FixedPoint, keys: Floats | None) -> Ints:
     return units
 
 
-def plug_in_prices(sample: JointSample, ratios: PerLimit) -> Prices:
-    """Keep all capacities on the sample itself, at the lowest prices of its best assignment."""
-    scale, n = FixedPoint.for_gains(sample.gains), len(sample)
+def plug_in_prices(sample: JointSample, ratios: Ratios) -> Prices:
+    """Keep all capacities on the sample itself, at the lowest prices of its best assignment.
+
+    Nothing is flagged under a capacity of zero, or in a segment that the sample has no items of.
+    """
+    scale, sizes = FixedPoint.for_gains(sample.gains), sample.sizes(len(ratios))
+    limits = [
+        size if ratio is None else math.floor(ratio * size)
+        for ratio, size in zip(ratios, sizes, strict=True)
+    ]
+    cuts = [
+        NEVER if ratio is not None and ratio * size == 0 else 0
+        for ratio, size in zip(ratios, sizes, strict=True)
+    ]
     units = _to_units(sample.gains, scale, sample.keys)
-    in_segment = np.bincount(sample.segments, minlength=len(ratios.segments))
-    limits = PerLimit(
-        np.array([_whole(ratio, n) for ratio in ratios.classes]),
-        np.array(
-            [_whole(*each) for each in zip(ratios.segments, in_segment.tolist(), strict=True)]
-        ),
-        _whole(ratios.total, n),
-    )
-    _, prices = solve_integers(units, limits, sample.segments)
-    cuts = PerLimit(
-        np.array([_open_or_never(ratio) for ratio in ratios.classes]),
-        np.array([_open_or_never(ratio) for ratio in ratios.segments]),
-        _open_or_never(ratios.total),
-    )
-    return _price_empty_segments(Prices(scale, prices, cuts), units, in_segment, ratios)
+    _, prices = solve_integers(units, np.array(limits), sample.segments)
+    return Prices(scale, prices, np.array(cuts))
 
 
-def _whole(ratio: Fraction | None, size: int) -> int:
-    return size if ratio is None else math.floor(ratio * size)
-
-
-def _open_or_never(ratio: Fraction | None) -> int:
-    """Return a cut of 0, or `NEVER` if the capacity is zero."""
-    return NEVER if ratio == 0 else 0
-
-
-def _price_empty_segments(
-    prices: Prices, units: Ints, in_segment: Rows, ratios: PerLimit
-) -> Prices:
-    """Price a segment without calibration items as if all items belonged to it."""
-    for s in np.flatnonzero(in_segment == 0):
-        ratio = ratios.segments[s]
-        if ratio is not None and ratio > 0:
-            surplus = prices.margins(units, np.full(len(units), s)).surplus
-            prices.prices.segments[s] = _cut(surplus, plug_in_k(len(units), ratio))
-    return prices
-
-
-def _cut(values: Ints, k: int) -> int:
-    """Return the (k + 1)-th largest value, but at least 0; units are exact as floats."""
-    cut = cut_after(values.astype(np.float64), k).value
-    return NEVER if cut == np.inf else max(0, int(cut)) if cut > 0 else 0
-
-
-def order_statistic(ratios: PerLimit, error: float | None) -> Callable[[int, Fraction], int]:
+def order_statistic(ratios: Ratios, error: float | None) -> Callable[[int, Fraction], int]:
     """Return the rule for how many of n unseen values may lie above a cut that keeps a ratio.
 
     Without an `error`, each limit is kept on average over calibrations, and several need no
@@ -137,73 +110,46 @@ def order_statistic(ratios: PerLimit, error: float | None) -> Callable[[int, Fra
     """
     if error is None:
         return expected_k
-    several = [*ratios.classes, *ratios.segments, ratios.total]
-    n_limits = sum(ratio is not None and 0 < ratio < 1 for ratio in several)
+    n_limits = sum(ratio is not None and 0 < ratio < 1 for ratio in ratios)
     share = error / max(n_limits, 1)
     return partial(confident_k, error=share)
 
 
 def guaranteed_prices(
-    sample: JointSample,
-    ratios: PerLimit,
-    error: float | None,
-    *,
-    rng: np.random.Generator,
-    names: PerLimit,
-) -> Prices:
+    sample: JointSample, ratios: Ratios, error: float | None, *, rng: np.random.Generator
+) -> tuple[Prices, list[int]]:
     """Keep all capacities for future items, on average or together up to an `error`.
 
     One half of the sample sets the prices. The other half is new to these prices. Therefore the
     leads of its items that would get class j are scores like any others, and a cut at an order
     statistic keeps the flag rate of the class. Surpluses do the same for segments and the total.
-    Items that do not exceed a cut are left alone.
+    Items that do not exceed a cut are left alone. Return also how many of the unseen values may lie
+    above each cut; less than 0 means that there are too few of them.
     """
-    cuts = _Cuts(order_statistic(ratios, error), [])
+    n_classes, rule = sample.gains.shape[1], order_statistic(ratios, error)
     first, unseen = sample.halves(rng)
+    most = [
+        size if ratio is None or ratio >= 1 else rule(size, ratio)
+        for ratio, size in zip(ratios, unseen.sizes(len(ratios)), strict=True)
+    ]
     # A class with too few items for its guarantee must not compete, neither here nor later.
-    classes = [Fraction(0) if cuts.k(len(unseen), r) < 0 else r for r in ratios.classes]
-    prices = plug_in_prices(first, ratios._replace(classes=classes))
+    open_classes = [Fraction(0) if k < 0 else r for r, k in zip(ratios, most, strict=True)]
+    prices = plug_in_prices(first, [*open_classes[:n_classes], *ratios[n_classes:]])
     units = _to_units(unseen.gains, prices.scale, unseen.keys)
     best, lead, surplus = prices.margins(units, unseen.segments)
-    class_cuts = [
-        cuts.at(np.where(best == j, lead, -1), *limit)
-        for j, limit in enumerate(zip(ratios.classes, names.classes, strict=True))
+    values = [
+        *(np.where(best == j, lead, -1) for j in range(n_classes)),
+        *(surplus[unseen.segments == s] for s in range(len(ratios) - n_classes - 1)),
+        surplus,
     ]
-    segment_cuts = [
-        cuts.at(surplus[unseen.segments == s], *limit)
-        for s, limit in enumerate(zip(ratios.segments, names.segments, strict=True))
-    ]
-    total_cut = cuts.at(surplus, ratios.total, names.total)
-    cuts.warn()
-    return replace(prices, cuts=PerLimit(np.array(class_cuts), np.array(segment_cuts), total_cut))
+    cuts = [_cut(each, k) for each, k in zip(values, most, strict=True)]
+    return replace(prices, cuts=np.array(cuts)), most
 
 
-class _Cuts(NamedTuple):
-    """Finds cuts that keep limits, and lists the limits with too few items."""
-
-    rule: Callable[[int, Fraction], int]
-    too_few: list[str]
-
-    def k(self, n: int, ratio: Fraction | None) -> int:
-        """Return how many of `n` values may lie above a cut; negative if there are too few."""
-        return n if ratio is None or ratio >= 1 else self.rule(n, ratio)
-
-    def at(self, values: Ints, ratio: Fraction | None, name: str) -> int:
-        """Return a cut that keeps a limit."""
-        k = self.k(values.size, ratio)
-        if k < 0 and ratio:
-            self.too_few.append(f"{name} (got {values.size} items)")
-        return _cut(values, k)
-
-    def warn(self) -> None:
-        """Warn about the capacities that get no flags."""
-        if self.too_few:
-            warn_user(
-                "Half of the calibration items set the prices, and the other half has too few "
-                f"items to guarantee the capacity of {', '.join(self.too_few)}. Nothing is flagged "
-                "there. Calibrate on more items.",
-                InsufficientCalibrationWarning,
-            )
+def _cut(values: Ints, k: int) -> int:
+    """Return the (k + 1)-th largest value, but at least 0; units are exact as floats."""
+    cut = cut_after(values.astype(np.float64), k).value
+    return NEVER if cut == np.inf else int(max(cut, 0))
 
 
 class JointDecisions(NamedTuple):
@@ -272,13 +218,23 @@ class JointRule:
             raise ValueError("Calibration needs at least one item; got none.")
         ratios = capacities.ratios()
         if guarantee == "plug-in":
-            return cls(sample, capacities, plug_in_prices(sample, ratios))
-        error = 1 - confidence if guarantee == "confident" else None
-        if error and any(capacity.kind == "multiple" for capacity in capacities.all):
-            # Half of the error pays for lower bounds of the prevalences.
-            error, ratios = error / 2, capacities.lowest_ratios(error=error / 2)
-        rng = np.random.default_rng(random_state)
-        prices = guaranteed_prices(sample, ratios, error, rng=rng, names=capacities.names)
+            prices = plug_in_prices(sample, ratios)
+            most = [size - 1 for size in sample.sizes(len(ratios))]
+        else:
+            error = 1 - confidence if guarantee == "confident" else None
+            if error and any(capacity.kind == "multiple" for capacity in capacities.given):
+                # Half of the error pays for lower bounds of the prevalences.
+                error, ratios = error / 2, capacities.ratios(error=error / 2)
+            rng = np.random.default_rng(random_state)
+            prices, most = guaranteed_prices(sample, ratios, error, rng=rng)
+        closed = zip(capacities.limits, ratios, most, strict=True)
+        if too_few := [limit.name for limit, ratio, k in closed if ratio and k < 0]:
+            warn_user(
+                f"{len(sample):,} calibration items, of which half set the prices unless "
+                "guarantee='plug-in', are too few for the capacity of "
+                f"{', '.join(too_few)}: nothing is flagged there. Calibrate on more items.",
+                InsufficientCalibrationWarning,
+            )
         return cls(sample, capacities, prices)
 
     def decide(self, items: JointSample) -> tuple[Rows, Floats]:

@@ -114,6 +114,12 @@ class JointSample:
     def __len__(self) -> int:
         return len(self.gains)
 
+    def sizes(self, n_limits: int) -> list[int]:
+        """Return how many items each limit applies to: of classes, of segments, of the total."""
+        n, n_classes = self.gains.shape
+        in_segment = np.bincount(self.segments, minlength=n_limits - n_classes - 1)
+        return [*[n] * n_classes, *in_segment.tolist(), n]
+
     def take(self, rows: Rows) -> JointSample:
         """Return the items at these positions."""
         return replace(
