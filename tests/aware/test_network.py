@@ -9,8 +9,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
 
 from shortlist import Capacity, CapacityClassifier, select
-from shortlist.aware import CapacityAwareNetworkClassifier
-from shortlist.aware._training import Networks
+from shortlist.aware import CapacityAwareNetworkClassifier, _network
+from shortlist.aware._network import draw_layers, slopes_of, values_of
 
 CAPACITY = Capacity.fraction(0.05)
 
@@ -74,14 +74,13 @@ def test_the_same_seed_gives_the_same_weights(data):
 def test_slopes_are_those_of_finite_differences(sizes, rng):
     """Of a weighted sum of the scores, in every weight and intercept of every network."""
     X, gradient = rng.normal(size=(6, 3)), rng.normal(size=(2, 6))
-    single = Networks.at_random(sizes, 2, rng)
-    networks = Networks(*([each.astype(np.float64) for each in both] for both in single))
+    layers = [layer.astype(np.float64) for layer in draw_layers(sizes, 2, rng)]
 
     def total():
-        return (networks.values(X)[-1][..., 0] * gradient).sum()
+        return (values_of(layers, X)[-1][..., 0] * gradient).sum()
 
-    slopes = networks.slopes(networks.values(X), gradient)
-    for each, slope in zip([*networks.weights, *networks.intercepts], slopes, strict=True):
+    slopes = slopes_of(layers, values_of(layers, X), gradient)
+    for each, slope in zip(layers, slopes, strict=True):
         for place in np.ndindex(each.shape):
             each[place] += 1e-6
             above = total()
@@ -128,10 +127,12 @@ def test_training_for_the_capacity_changes_the_network(data):
     assert not np.array_equal(fit(data).coefs_[0], fit(data, wider).coefs_[0])
 
 
-def test_many_items_are_looked_at_in_batches(data):
-    """Batches are stratified; the result differs, but detects as well."""
-    model = fit(data, batch_size=400, alpha=0.01, hidden_layer_sizes=(12,))
-    assert not np.array_equal(model.coefs_[0], fit(data).coefs_[0])
+def test_of_many_items_a_sample_trains(data, monkeypatch):
+    """It is stratified; the result differs, but detects as well."""
+    whole = fit(data)
+    monkeypatch.setattr(_network, "_MOST_ITEMS", 1_000)
+    model = fit(data, alpha=0.01, hidden_layer_sizes=(12,))
+    assert not np.array_equal(fit(data).coefs_[0], whole.coefs_[0])
     X, y = data
     top = select(model.score_samples(X), CAPACITY)
     assert np.mean(y[top] == "bad") > 2 * np.mean(y == "bad")
@@ -156,7 +157,6 @@ def test_a_network_can_be_stored_without_code(data):
         ({"alpha": -1}, "alpha must be 'auto', or not negative; got -1"),
         ({"n_members": 0}, "n_members must be a whole number of at least 1; got 0"),
         ({"max_iter": -1}, "max_iter must be a whole number of at least 0"),
-        ({"batch_size": 1}, "batch_size must be a whole number of at least 2"),
         ({"hidden_layer_sizes": (4, 0)}, "each of hidden_layer_sizes must be a whole number"),
     ],
 )

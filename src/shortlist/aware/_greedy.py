@@ -87,11 +87,10 @@ def _best_term(candidates, rare, common, rare_sums, common_sums, limits):
 def _first_better(scores, sums, term, limits, found):
     """Return the place of the first limit under which a term leads, or the number of limits."""
     for place in range(limits.size):
-        if _detects(scores, sums, term, limits[place], found[place] + 1):
+        limit, leader = limits[place], found[place]
+        if _detects(scores, sums, term, limit, leader + 1):
             return place
-        if place + 1 < limits.size and not _detects(
-            scores, sums, term, limits[place], found[place]
-        ):
+        if place + 1 < limits.size and not _detects(scores, sums, term, limit, leader):
             break
     return limits.size
 

@@ -64,12 +64,12 @@ def detection_loss(
 class Lagrangian:
     r"""Share of rare items missed at threshold 0, plus a price for flagging more than the capacity.
 
-    With the smooth detection D, the smooth flagged rate R and the capacity c, a call returns the
-    augmented Lagrangian :math:`1 - D + \lambda e + \lambda_0 e^2 / 2` of the excess
-    :math:`e = R / c - 1`, and then raises the dual variable :math:`\lambda`, the price, by `step`
-    times :math:`\lambda_0 e`, never below 0. Gradient descent on the parameters of the score,
-    including its intercept, then solves the constrained problem by dual ascent. At the first price,
-    :math:`\lambda_0`, the gradient of the intercept is 0.
+    With the smooth detection D, the smooth flagged rate R and the capacity c, it is the augmented
+    Lagrangian :math:`1 - D + \lambda e + \lambda_0 e^2 / 2` of the excess :math:`e = R / c - 1`.
+    There may be several scores, one in each row. A call of `gradient` then raises the dual variable
+    :math:`\lambda`, the price, by `step` times :math:`\lambda_0 e`, never below 0. Gradient descent
+    on the parameters of a score, including its intercept, then solves the constrained problem by
+    dual ascent. At the first price, :math:`\lambda_0`, the gradient of the intercept is 0.
 
     Examples
     --------
@@ -77,31 +77,29 @@ class Lagrangian:
 
     >>> loss, is_rare = Lagrangian(step=0.1), np.array([True, False, False, False])
     >>> for _ in range(2):
-    ...     value, gradient, _ = loss(np.array([2.0, 2.0, -2.0, -2.0]), is_rare, 0.25)
-    ...     print(round(loss.price, 3))
-    0.275
-    0.3
+    ...     gradient = loss.gradient(np.array([[2.0, 2.0, -2.0, -2.0]]), is_rare, 0.25)
+    ...     print(loss.prices.round(3))
+    [0.275]
+    [0.3]
     """
 
     def __init__(self, *, step: float = 0.02) -> None:
         self.step = step
-        self.price, self._unit = np.nan, np.nan
+        self.prices, self._units = np.empty(0), np.empty(0)
 
-    def __call__(self, scores: Doubles, is_rare: Mask, fraction: float) -> TopLoss:
-        """Return the loss at the present price, then update the price."""
+    def gradient(self, scores: Doubles, is_rare: Mask, fraction: float) -> Doubles:
+        """Return the gradient in the scores at the present prices, then update these."""
         flagged = expit(_SHARPNESS * scores)
         slopes = _SHARPNESS * flagged * (1 - flagged)
-        excess = float(flagged.mean()) / fraction - 1
-        if np.isnan(self.price):
-            self.price = self._unit = float(slopes[is_rare].mean() / slopes.mean()) * fraction
-        pressure = max(0.0, self.price + self._unit * excess)
-        gradient = pressure * slopes / (scores.size * fraction)
-        gradient[is_rare] -= slopes[is_rare] / np.count_nonzero(is_rare)
-        missed = float(np.mean(1 - flagged[is_rare]))
-        # Where the pressure would be negative, the loss does not depend on the excess.
-        value = missed + (pressure**2 - self.price**2) / (2 * self._unit)
-        self.price = max(0.0, self.price + self.step * self._unit * excess)
-        return TopLoss(value, gradient, 0.0)
+        excess = flagged.mean(axis=1) / fraction - 1
+        if not self.prices.size:
+            self._units = slopes[:, is_rare].mean(axis=1) / slopes.mean(axis=1) * fraction
+            self.prices = self._units
+        pressure = np.maximum(0.0, self.prices + self._units * excess)
+        gradient = pressure[:, np.newaxis] * slopes / (is_rare.size * fraction)
+        gradient[:, is_rare] -= slopes[:, is_rare] / np.count_nonzero(is_rare)
+        self.prices = np.maximum(0.0, self.prices + self.step * self._units * excess)
+        return gradient
 
 
 def shares_of(is_rare: Mask, worth: Doubles | None) -> Doubles:
