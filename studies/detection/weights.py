@@ -118,6 +118,7 @@ def _fitted(X: Any, is_rare: Any, learn: Any, test: Any) -> tuple[dict[str, Fitt
         judged[name] = Fitted(
             {form: part.models[form] for form, part in zip(FORMS, parts, strict=True)},
             dict.fromkeys(FORMS, 1.0),
+            {},
             {form: part.unseen[form] for form, part in zip(FORMS, parts, strict=True)},
         )
         scores[name] = {

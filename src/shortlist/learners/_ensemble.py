@@ -20,7 +20,6 @@ from sklearn.utils.validation import (
 from .._core.arrays import Doubles, Mask, Rows
 from .._core.folds import check_classes, check_labels
 from .._core.labels import find_rare, rare_share
-from .._core.scoring import take_rows
 from .._core.validation import check_option, check_positive, check_sample_weight, check_seed
 from ..capacity import Capacity, check_capacity
 from ._fitting import (
@@ -29,13 +28,10 @@ from ._fitting import (
     LONG,
     Fitted,
     combined_scores,
-    fit_line,
     fit_member,
     greedy_weights,
     held_out_rows,
     one_thread_for_products,
-    preferred_form,
-    some_rows,
     weighted_sum,
 )
 from .columns import VIEWS, as_view, check_items, make_view, split_columns
@@ -46,8 +42,6 @@ __all__ = ["CapacityEnsembleClassifier"]
 #: Something for each form of each kind of member.
 T = TypeVar("T")
 ByForm = dict[str, dict[str, T]]
-
-_LEAST_SLOPE = 1e-3
 
 
 class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
@@ -235,31 +229,35 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
     ) -> ByForm[float]:
         """Fit all models, and return the weight of each kind and form."""
         rng = np.random.default_rng(self._entropy(codes))
-        rare = self._rare_code(codes)
-        judges = self._judges(codes, size)
-        learn, held_out = held_out_rows(codes, rng) if judges else (None, None)
+        rare, is_long = self._rare_code(codes), codes.size > LONG
+        n_rare = np.count_nonzero(codes == rare)
+        judges = min(n_rare, codes.size - n_rare) >= FEWEST_JUDGED and (size.weighs or is_long)
+        held_out = held_out_rows(codes, rng) if judges and is_long else None
         views = self._views_of(X)
         seeds = self._seeds(size, rng)
-        in_sample = judges and held_out is None
-        forms = self._forms(views, codes, rare, seeds[0][1], in_sample=in_sample)
         finished = check_memory(self.memory).cache(fit_member, ignore=["n_jobs"])
 
-        def fit(name: str, seed: int, known: tuple[str, ...]) -> Fitted:
-            rows = some_rows(learn, views[self.views_[name]], codes, weights)
-            options = {"judges": in_sample and not known, "n_jobs": self.n_jobs}
-            return finished(name, seed, known or forms, self.size, *rows, rare, **options)
+        def fit(name: str, seed: int, forms: tuple[str, ...], **judging: Any) -> Fitted:
+            options = {"held_out": held_out, "n_jobs": self.n_jobs, **judging}
+            rows = (views[MEMBERS[name].view], codes, weights, rare)
+            return finished(name, seed, forms, self.size, *rows, **options)
 
-        judged = self._fit_rounds(seeds, fit)
-        if not judges:
-            share = 1 / len(self.members_)
-            return {name: dict.fromkeys(of, share) for name, of in self.members_.items()}
-        if held_out is not None:
-            codes = codes[held_out]
-            judged = self._judge(_some_of(views, held_out), rare)
-        return self._weigh(judged, codes == rare)
+        forms = FORMS if judges and not is_long else FORMS[:1]
+        few = min(np.bincount(codes)) < FEWEST_JUDGED
+        if not (judges or is_long or few) and "scaled" in views:  # by a logistic model for all
+            shares = fit("logistic", seeds[0][1], FORMS, judges=True).shares
+            forms = (max(shares, key=shares.__getitem__),)
+        judged = self._fit_rounds(seeds, fit, forms, judges=judges)
+        is_rare = codes == rare if held_out is None else codes[held_out] == rare
+        return self._weigh(judged, is_rare if judges else None)
 
     def _fit_rounds(
-        self, seeds: list[tuple[str, int]], fit: Callable[[str, int, tuple[str, ...]], Fitted]
+        self,
+        seeds: list[tuple[str, int]],
+        fit: Callable[..., Fitted],
+        forms: tuple[str, ...],
+        *,
+        judges: bool,
     ) -> dict[str, Fitted]:
         """Fit the models round by round while time lasts; return what the first round says.
 
@@ -272,59 +270,24 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
             if done and time.monotonic() >= ends:
                 break
             announce_member(name, done, len(seeds))
-            fitted = fit(name, seed, tuple(self.members_.get(name, ())))
+            known = tuple(self.members_.get(name, ()))
+            fitted = fit(name, seed, known or forms, judges=judges and not known)
             for form, model in fitted.models.items():
                 self.members_.setdefault(name, {}).setdefault(form, []).append(model)
             first.setdefault(name, fitted)
         return first
 
-    def _judge(self, views: dict[str, Any], rare: int) -> dict[str, Fitted]:
-        """Return what the fitted models say about rows that were held out."""
-        return {
-            name: Fitted(models, dict.fromkeys(models, 1.0), self._scores_of(name, views, rare))
-            for name, models in self.members_.items()
-        }
-
-    def _judges(self, codes: Rows, size: Size) -> bool:
-        """Return whether members are judged by rows that they have not seen."""
-        counts = np.bincount(codes)
-        n_rare = counts[self._rare_code(codes)]
-        enough = min(n_rare, codes.size - n_rare) >= FEWEST_JUDGED
-        return enough and (size.weighs or codes.size > LONG)
-
-    def _forms(
-        self, views: dict[str, Any], codes: Rows, rare: int, seed: int, *, in_sample: bool
-    ) -> tuple[str, ...]:
-        """Return the forms to try for each member: both, or the one that a logistic model prefers.
-
-        Long tables get flexible members: they have rows enough to be judged by.
-        """
-        few = min(np.bincount(codes)) < FEWEST_JUDGED
-        if in_sample:
-            return FORMS
-        if codes.size > LONG or few or "scaled" not in views:
-            return FORMS[:1]
-        return (preferred_form("logistic", seed, self.size, views["scaled"], codes, rare),)
-
-    def _weigh(self, judged: dict[str, Fitted], is_rare: Mask) -> ByForm[float]:
+    def _weigh(self, judged: dict[str, Fitted], is_rare: Mask | None) -> ByForm[float]:
         """Return weights by how far members can be trusted, and by what they detect."""
-        # A slope of 0 would leave nothing; a member that says nothing keeps a trace.
-        trust = {
-            name: {
-                form: share * max(fit_line(fitted.unseen[form], is_rare).slope, _LEAST_SLOPE)
-                for form, share in fitted.shares.items()
-            }
-            for name, fitted in judged.items()
-        }
         weights = dict.fromkeys(judged, 1.0)
-        if self.capacity is not None and np.count_nonzero(is_rare) >= FEWEST_RARE:
+        if is_rare is not None and self.capacity and np.count_nonzero(is_rare) >= FEWEST_RARE:
             max_flags = self.capacity.max_flags(is_rare.size, rare_share(is_rare))
-            trusted = {name: weighted_sum(judged[name].unseen, trust[name]) for name in judged}
+            trusted = {name: weighted_sum(of.unseen, of.trust) for name, of in judged.items()}
             weights = greedy_weights(trusted, is_rare, max_flags)
-        total = sum(weights[name] * part for name in trust for part in trust[name].values())
+        total = sum(weights[name] * sum(of.trust.values()) for name, of in judged.items())
         return {
-            name: {form: weights[name] * part / total for form, part in trust[name].items()}
-            for name in trust
+            name: {form: weights[name] * part / total for form, part in of.trust.items()}
+            for name, of in judged.items()
         }
 
     def _rare_code(self, codes: Rows) -> int:
@@ -420,7 +383,3 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = True
         return tags
-
-
-def _some_of(views: dict[str, Any], rows: Rows) -> dict[str, Any]:
-    return {view: take_rows(columns, rows) for view, columns in views.items()}

@@ -28,7 +28,7 @@ from .._core.arrays import Doubles, Mask, Rows
 from .._core.scoring import take_rows
 from ..capacity import Capacity
 from ..metrics import detection_at_capacity
-from .members import FORMS, MEMBERS, SIZES, rows_for, weights_for
+from .members import MEMBERS, SIZES, rows_for, weights_for
 
 # Stands for the number of trees of a model whose probabilities have no steps.
 _SMOOTH = 10_000
@@ -45,6 +45,7 @@ _HELD_OUT = 20_000
 _INNER_FOLDS = 3
 _DOUBT = 0.5  # a second form must be better by so many standard errors to take an equal part
 _LEAST_SHARE = 0.1  # a form with less is left out
+_LEAST_SLOPE = 1e-3
 _PULL = 1.0  # of a slope towards 1: as much as a row or two
 _STEPS = 10
 #: How many times the selection starts with each member: more often where rare rows are few.
@@ -59,13 +60,19 @@ _AROUND = (0.5, 1.0, 2.0)
 class Fitted(NamedTuple):
     """The fitted models of a member by their form, and what unseen rows say about the forms.
 
-    `shares` are the parts that the forms take, and `unseen` log-odds of the rows by models that
-    have not seen them; both are empty if a form was given.
+    `shares` are the parts that the forms take, `slopes` say how far to trust them, and `unseen` are
+    log-odds of rows by models that have not seen them; empty if nothing was judged.
     """
 
     models: dict[str, Any]
     shares: dict[str, float]
+    slopes: dict[str, float]
     unseen: dict[str, Doubles]
+
+    @property
+    def trust(self) -> dict[str, float]:
+        """How far each form may move a ranking."""
+        return {form: share * self.slopes.get(form, 1.0) for form, share in self.shares.items()}
 
 
 @functools.cache
@@ -91,34 +98,26 @@ def fit_member(
     weights: Doubles | None,
     rare: int,
     judges: bool = False,
+    held_out: Rows | None = None,
     n_jobs: int | None = None,
 ) -> Fitted:
     """Fit a member in some forms; if it `judges`, in those that take part.
 
-    The classes of the models are the positions of the labels.
+    Rows that are held out judge a model of the others. Without any, each row is scored out of
+    sample, and the models are fitted to all rows. Their classes are the positions of the labels.
     """
-    learner = _Learner(name, seed, size, X, codes, weights, n_jobs)
+    learner = _Learner(name, seed, size, X, codes, weights, held_out, n_jobs)
     if not judges:
-        return Fitted({form: learner.fit(form) for form in forms}, {}, {})
+        models = {form: learner.fit(form) for form in forms}
+        return Fitted(models, dict.fromkeys(forms, 1.0), {}, {})
     tried = {form: learner.unseen(form, rare) for form in forms}
-    shares = _shares({form: scores for form, (_, scores) in tried.items()}, codes == rare)
-    kept = {form: tried[form] for form in shares}
-    models = {
-        form: learner.fit(form) if model is None else model for form, (model, _) in kept.items()
-    }
-    return Fitted(models, shares, {form: scores for form, (_, scores) in kept.items()})
-
-
-def preferred_form(name: str, seed: int, size: str, X: Any, codes: Rows, rare: int) -> str:
-    """Return the form of a member that explains unseen rows better."""
-    learner = _Learner(name, seed, size, X, codes, None, None)
-    unseen = {form: learner.unseen(form, rare)[1] for form in FORMS}
-    shares = _shares(unseen, codes == rare)
-    return max(shares, key=shares.__getitem__)
-
-
-def _shares(unseen: dict[str, Doubles], is_rare: Mask) -> dict[str, float]:
-    return form_shares({form: fit_line(scores, is_rare) for form, scores in unseen.items()})
+    is_rare = codes == rare if held_out is None else codes[held_out] == rare
+    lines = {form: fit_line(scores, is_rare) for form, (_, scores) in tried.items()}
+    shares = form_shares(lines)
+    models = {form: tried[form][0] or learner.fit(form) for form in shares}
+    # A slope of 0 would leave nothing; a member that says nothing keeps a trace.
+    slopes = {form: max(lines[form].slope, _LEAST_SLOPE) for form in shares}
+    return Fitted(models, shares, slopes, {form: tried[form][1] for form in shares})
 
 
 class _Learner(NamedTuple):
@@ -130,6 +129,7 @@ class _Learner(NamedTuple):
     X: Any
     codes: Rows
     weights: Doubles | None
+    held_out: Rows | None
     n_jobs: int | None
 
     def made(self, form: str) -> Any:
@@ -138,12 +138,20 @@ class _Learner(NamedTuple):
         return member.make(SIZES[self.size], self.codes.size, self.seed, self.n_jobs, smooth)
 
     def fit(self, form: str) -> Any:
-        """Fit a form to all rows, or to a sample of many."""
-        return self._fit(self.made(form), None)
+        """Fit a form to all rows that are not held out, or to a sample of many."""
+        return self._fit(self.made(form), self._learned())
+
+    def _learned(self) -> Rows | None:
+        if self.held_out is None:
+            return None
+        return np.setdiff1d(np.arange(self.codes.size), self.held_out)
 
     def unseen(self, form: str, rare: int) -> tuple[Any, Doubles]:
-        """Return log-odds of the rows, unseen, and the model if that took a fit to all rows."""
+        """Return log-odds of rows, unseen, and the model if that took a fit to all others."""
         model = self.made(form)
+        if self.held_out is not None:
+            model = self._fit(model, self._learned())
+            return model, combined_scores([model], take_rows(self.X, self.held_out), rare)
         if not hasattr(model, "oob_score"):
             return None, log_odds(self._out_of_fold(model), _SMOOTH)[:, rare]
         model = self._fit(model.set_params(oob_score=True), None)
@@ -167,7 +175,10 @@ class _Learner(NamedTuple):
         return shares
 
     def _fit(self, model: Any, rows: Rows | None) -> Any:
-        some, own, own_weights = some_rows(rows, self.X, self.codes, self.weights)
+        some, own, own_weights = self.X, self.codes, self.weights
+        if rows is not None:
+            some, own = take_rows(some, rows), own[rows]
+            own_weights = None if own_weights is None else own_weights[rows]
         rng = np.random.default_rng(self.seed)
         sampled = rows_for(MEMBERS[self.name], SIZES[self.size], own, rng)
         if sampled is not None:
@@ -179,15 +190,6 @@ class _Learner(NamedTuple):
             warnings.filterwarnings("ignore", message="Some inputs do not have OOB scores")
             extra = {} if own_weights is None else {"sample_weight": own_weights}
             return model.fit(some, own, **extra)
-
-
-def some_rows(
-    rows: Rows | None, X: Any, codes: Rows, weights: Doubles | None
-) -> tuple[Any, Rows, Doubles | None]:
-    """Return items, labels and weights of some rows; None stands for all of them."""
-    if rows is None:
-        return X, codes, weights
-    return take_rows(X, rows), codes[rows], None if weights is None else weights[rows]
 
 
 def combined_scores(models: list[Any], X: Any, code: int | None) -> Doubles:
@@ -333,12 +335,10 @@ def _limits(max_flags: int, n_items: int) -> list[Capacity]:
     return [Capacity.count(count) for count in sorted(counts)]
 
 
-def held_out_rows(codes: Rows, rng: np.random.Generator) -> tuple[Rows | None, Rows | None]:
-    """Return rows to learn from and rows to choose weights by; None twice for short tables."""
-    if codes.size <= LONG:
-        return None, None
-    held_out = np.zeros(codes.size, dtype=bool)
+def held_out_rows(codes: Rows, rng: np.random.Generator) -> Rows:
+    """Return rows of a long table to choose weights by, of each class in its share."""
+    parts = []
     for code in np.unique(codes):
         rows = np.flatnonzero(codes == code)
-        held_out[rng.permutation(rows)[: round(_HELD_OUT * rows.size / codes.size)]] = True
-    return np.flatnonzero(~held_out), np.flatnonzero(held_out)
+        parts.append(rng.permutation(rows)[: round(_HELD_OUT * rows.size / codes.size)])
+    return np.sort(np.concatenate(parts))
