@@ -251,7 +251,8 @@ def scores_of(layers: list[Any], X: Any) -> Doubles:
 
 def slopes_of(layers: list[Any], values: list[Any], gradient: Doubles) -> list[Any]:
     """Return the gradient in all layers, from that in the scores."""
-    slope, slopes = gradient[..., np.newaxis].astype(layers[0].dtype), []
+    slope = gradient[..., np.newaxis].astype(layers[0].dtype)
+    slopes: list[Any] = []
     for number in reversed(range(len(layers))):
         before = values[number]
         parts = [np.swapaxes(before, -1, -2) @ slope, slope.sum(axis=1, keepdims=True)]

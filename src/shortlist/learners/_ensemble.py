@@ -230,7 +230,7 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
         """Fit all models, and return the weight of each kind and form."""
         rng = np.random.default_rng(self._entropy(codes))
         rare, is_long = self._rare_code(codes), codes.size > LONG
-        n_rare = np.count_nonzero(codes == rare)
+        n_rare = int(np.count_nonzero(codes == rare))
         judges = min(n_rare, codes.size - n_rare) >= FEWEST_JUDGED and (size.weighs or is_long)
         held_out = held_out_rows(codes, rng) if judges and is_long else None
         views = self._views_of(X)
