@@ -45,7 +45,7 @@ def test_a_new_group_is_flagged_no_more_than_the_capacity(percent, seed, monkeyp
                 lambda self, seed, rows=rows: replace(self.take(rows), groups=None),
             )
             upper, lower, share = (
-                Terms().threshold(sample, Capacity.fraction(percent / 100), 0.95).cuts
+                Terms().thresholds([sample], Capacity.fraction(percent / 100), 0.95)[0].cuts
             )
             surely, perhaps = (
                 flag_above(scores[own], cut, keys[own].__getitem__) for cut in (upper, lower)
@@ -140,14 +140,10 @@ def test_too_few_groups_are_named():
 
 
 def test_what_is_not_possible_with_groups():
-    """Batches, weights, missing groups and wrong numbers of them are refused with the reason."""
+    """Batches, missing groups and wrong numbers of them are refused with the reason."""
     scores, of = np.arange(60.0), np.repeat(np.arange(30), 2)
     with pytest.raises(ValueError, match="next-batch' and groups cannot be combined"):
         calibrate_threshold(scores, Capacity.count(1, per=10), guarantee="next-batch", groups=of)
-    with pytest.raises(ValueError, match="sample_weight and groups cannot be combined"):
-        calibrate_threshold(
-            scores, TENTH, guarantee="plug-in", sample_weight=np.ones(60), groups=of
-        )
     with pytest.raises(ValueError, match="groups must not be missing, as at row 1"):
         calibrate_threshold(scores, TENTH, groups=["a", None, *["b"] * 58])
     with pytest.raises(ValueError, match="one group for each of the 60 items; got shape"):
@@ -243,8 +239,8 @@ def test_lots_have_nothing_to_do_with_rows_that_come_back():
         for order in permutations(range(4)):
             here = np.array(order)
             keys, groups = hash_ids(rows[here], seed=seed), np.array([0, 0, 1, 1])[here]
-            sample = CalibrationSample(rows[here] * 1.0, keys, groups=groups, share_lots=True)
-            found = Terms("confident", 1 - error, seed=seed).threshold(sample, c, 1 - error)
+            sample = CalibrationSample(rows[here] * 1.0, keys, groups=groups, keyed_by_ids=False)
+            (found,) = Terms("confident", 1 - error, seed=seed).thresholds([sample], c, 1 - error)
             rate = found.flag_with_keys(every, hash_ids(every, seed=seed).__getitem__).mean()
             exceeded.append(rate > 0.5)
     assert 0 < np.mean(exceeded) <= error

@@ -26,7 +26,7 @@ from .._core.arrays import Floats, Mask, Rows, TieKeys
 from .._core.ids import Columns, check_ids, columns_of, number_groups, repeats_of
 from .._core.labels import count_labels, find_rare
 from .._core.probing import check_probe
-from .._core.validation import UNCHANGED, check_confidence, check_option, check_seed
+from .._core.validation import UNCHANGED, check_confidence, check_option, check_seed, is_unchanged
 from .._core.work import check_efforts, check_values
 from .._core.written import number
 from ..capacity import Capacity, check_capacity, check_efforts_suit
@@ -35,7 +35,7 @@ from ..metrics import detection_at_capacity
 from ..online import Controller
 from ..thresholds import CalibratedThreshold
 from ..thresholds.promise import FOLD_GUARANTEES, TIES, capacity_in_words, check_guarantee
-from ..thresholds.rules import Decisions, Rule
+from ..thresholds.rules import Decisions, Rule, keys_of
 from ..thresholds.samples import CalibrationSample, ReferencePrevalence, RowFacts
 from ..thresholds.segments import SegmentCapacities, check_segment_capacities, segment_codes
 from ..thresholds.terms import Terms, largest_effort
@@ -352,10 +352,11 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
         self.estimators_, unseen = self._fit_models(models, X, y, is_rare, params, seed, groups)
         folds.remember_features(self, self.estimators_[0])
         self.out_of_fold_scores_, self.folds_ = folds.aligned_with_rows(unseen, scoring.n_rows(X))
-        keys = _lazy_keys(facts, seed)
+        options: Any = {"is_rare": is_rare, "out_of_bag": self._is_out_of_bag}
+        keys = self._tie_keys(facts, seed)
         samples = [
-            self._sample(*part, facts, is_rare, keys, out_of_bag=self._is_out_of_bag)
-            for part in unseen
+            CalibrationSample.of(scores, rows, facts, tie_keys=keys, **options)
+            for rows, scores in unseen
         ]
         self.rule_ = Rule(samples, self.capacity, terms, segments)
 
@@ -429,20 +430,9 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
         if all(limit.kind != "effort" for limit in limits):
             check_efforts_suit(self.capacity or Capacity.fraction(1), facts.efforts)
 
-    def _sample(
-        self,
-        rows: Rows,
-        scores: Floats,
-        facts: RowFacts,
-        is_rare: Mask | None,
-        keys: TieKeys,
-        out_of_bag: bool = False,
-    ) -> CalibrationSample:
-        """Keep scores of rows that a model has not seen, for its threshold."""
-        tie_keys = keys if self.ties == "hash" else None
-        return CalibrationSample.of(
-            scores, rows, facts, tie_keys=tie_keys, is_rare=is_rare, out_of_bag=out_of_bag
-        )
+    def _tie_keys(self, facts: RowFacts, seed: int) -> TieKeys | None:
+        """Return keys, which are prepared only if there are ties; None if ties are left out."""
+        return None if self.ties == "exclude" else lambda tied: keys_of(facts, seed)(tied)
 
     # --- which rows a model learns from, and which it scores unseen ------------------------------
 
@@ -602,23 +592,15 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
         by_class = [part.by_class for part in parts if part.by_class is not None]
         return scoring.Scores(rare, np.concatenate(by_class)[back] if by_class else None)
 
-    def decide(
-        self,
-        X: Any,
-        *,
-        ids: ArrayLike | None = None,
-        segments: ArrayLike | None = None,
-        values: ArrayLike | None = None,
-        efforts: ArrayLike | None = None,
-    ) -> Decisions:
+    def decide(self, X: Any, **known: ArrayLike | None) -> Decisions:
         """Decide about each item on its own, and return flags, scores and thresholds in one pass.
 
         Parameters
         ----------
         X : array-like, data frame or sparse matrix of shape (n_items, n_features)
             Items, in any form the model takes.
-        ids, segments, values, efforts : array-like of shape (n_items,), default=None
-            See the notes of the class.
+        **known : array-likes of shape (n_items,)
+            The `ids`, `segments`, `values` and `efforts` of the items; see the notes of the class.
 
         Returns
         -------
@@ -627,7 +609,7 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
             efforts, `scores` are value * probability / effort, as the thresholds are.
         """
         self._check_fitted()
-        facts = self._facts(X, ids=ids, segments=segments, values=values, efforts=efforts)
+        facts = _facts_of(X, self.rule_.segments, self._columns, **known)
         self.rule_.check_work(facts)
         fold_of = self.rule_.fold_of(facts)
         scores = self._score(X) if fold_of is None else self._score_by_folds(X, fold_of)
@@ -819,7 +801,8 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
             probability of each answer.
         """
         self._check_fitted()
-        facts = self._facts(X, ids=ids, segments=segments, values=values, efforts=efforts)
+        known = {"ids": ids, "segments": segments, "values": values, "efforts": efforts}
+        facts = _facts_of(X, self.rule_.segments, self._columns, **known)
         chosen = self.rule_.choose(
             self._score(X).rare,
             facts,
@@ -847,28 +830,24 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
             Fitted, and sharing the fitted model; this one is not changed.
         """
         self._check_fitted()
-        changed = copy.copy(self)
-        changed.rule_ = self.rule_.with_capacity(
-            capacity,
-            segment_capacities=segment_capacities,
-            terms=self._terms(self.rule_.terms.reference, self.rule_.terms.seed),
-        )
-        changed.capacity = changed.rule_.capacity
-        if changed.rule_.segments is not None:
-            changed.segment_capacities = changed.rule_.segments.named
+        changed, rule = copy.copy(self), self.rule_
+        if not is_unchanged(capacity):
+            changed.capacity = capacity
+        segments = rule.segments
+        if not is_unchanged(segment_capacities):
+            if segments is None:
+                raise CapacityError(
+                    "segment_capacities were not given to fit, and the segments of the calibration "
+                    "items are not known. Fit with segments."
+                )
+            new = check_segment_capacities(segment_capacities, segments.others)
+            segments = segments.changed_to(new)
+            changed.segment_capacities = segments.named
+        terms = self._terms(rule.terms.reference, rule.terms.seed)
+        changed.rule_ = Rule(rule.samples, changed.capacity, terms, segments)
         return changed
 
-    def recalibrate(
-        self,
-        X: Any,
-        y: ArrayLike | None = None,
-        *,
-        ids: ArrayLike | None = None,
-        segments: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
-        values: ArrayLike | None = None,
-        efforts: ArrayLike | None = None,
-    ) -> Self:
+    def recalibrate(self, X: Any, y: ArrayLike | None = None, **known: ArrayLike | None) -> Self:
         """Find a new threshold from other items, without refitting the model.
 
         The guarantee then rests on these items. They should be recent, like the items to come, and
@@ -881,10 +860,13 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
 
         Parameters
         ----------
-        X, ids, segments, groups, values, efforts
-            See :meth:`fit`.
+        X : array-like, data frame or sparse matrix of shape (n_items, n_features)
+            Items, in any form the model takes.
         y : array-like of shape (n_items,), default=None
             Labels, if there are any; their prevalence replaces that of `fit`.
+        **known : array-likes of shape (n_items,)
+            The `ids`, `segments`, `groups`, `values` and `efforts` of the items, as for
+            :meth:`fit`.
 
         Returns
         -------
@@ -892,67 +874,30 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
         """
         self._check_fitted()
         check_consistent_length(X, y)
-        capacities = self._segment_capacities
-        known = {"ids": ids, "segments": segments, "groups": groups}
-        facts = _facts_of(X, capacities, self._columns, **known, values=values, efforts=efforts)
+        facts = _facts_of(X, self._segment_capacities, self._columns, **known)
         is_rare = None if y is None else find_rare(y, self.rare_label_)[0]
-        return self._recalibrate(self._score(X).rare, facts, is_rare, capacities)
+        keys = self._tie_keys(facts, self.rule_.terms.seed)
+        return self.recalibrate_scores(self._score(X).rare, facts, keys, is_rare)
 
     def recalibrate_scores(
         self,
-        scores: ArrayLike,
-        tie_keys: ArrayLike,
-        *,
-        keyed_by_ids: bool,
-        is_rare: ArrayLike | None = None,
-        values: ArrayLike | None = None,
-        efforts: ArrayLike | None = None,
-    ) -> Self:
-        """Do what :meth:`recalibrate` does, from scores that were computed before, in parts.
-
-        Parameters
-        ----------
-        scores : array-like of shape (n_items,)
-            Scores by :meth:`score_samples`.
-        tie_keys : array-like of shape (n_items,)
-            Keys of the items, made with the seed of the rule.
-        keyed_by_ids : bool
-            Whether the keys come from ids; else they come from the rows.
-        is_rare : array-like of shape (n_items,), default=None
-            Labels, if there are any.
-        values, efforts : array-like of shape (n_items,), default=None
-            As for :meth:`decide`.
-
-        Returns
-        -------
-        self
-        """
-        self._check_fitted()
-        keys = np.asarray(tie_keys)
-        known: dict[str, Any] = {"values": values, "efforts": efforts}
-        facts = _facts_of(keys, None, ids=keys if keyed_by_ids else None, **known)
-        rare = None if is_rare is None else np.asarray(is_rare, dtype=bool)
-        return self._recalibrate(np.asarray(scores), facts, rare, None, keys.__getitem__)
-
-    def _recalibrate(
-        self,
         scores: Floats,
         facts: RowFacts,
-        is_rare: Mask | None,
-        capacities: SegmentCapacities | None,
-        tie_keys: TieKeys | None = None,
+        tie_keys: TieKeys | None,
+        is_rare: Mask | None = None,
     ) -> Self:
-        self.rule_.check_work(facts)
+        """Do what `recalibrate` does, from scores that were computed before."""
         labels, seed = self.rule_.terms.reference, self.rule_.terms.seed
         if is_rare is not None:
             labels = ReferencePrevalence.of_labels(is_rare, facts.groups, seed=seed)
-        terms = self._terms(labels, seed)
+        terms, capacities = self._terms(labels, seed), self._segment_capacities
+        if (capacities is None) != (self.rule_.segments is None):
+            raise CapacityError("Segments cannot come or go in recalibration. Fit again.")
+        self.rule_.check_work(facts)
         self._check_possible(capacities, facts, terms)
         rows = np.arange(scores.size)
-        sample = self._sample(rows, scores, facts, is_rare, tie_keys or _lazy_keys(facts, seed))
-        self.rule_ = self.rule_.recalibrated(
-            [sample], capacity=self.capacity, segments=capacities, terms=terms
-        )
+        sample = CalibrationSample.of(scores, rows, facts, tie_keys=tie_keys, is_rare=is_rare)
+        self.rule_ = Rule([sample], self.capacity, terms, capacities)
         return self
 
     def controller(self, capacity: Capacity | None = None, **options: Any) -> Controller:
@@ -1094,10 +1039,6 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "rule_")
 
-    def _facts(self, X: Any, **known: ArrayLike | None) -> RowFacts:
-        """Check what was passed with new rows."""
-        return _facts_of(X, self.rule_.segments, self._columns, **known)
-
     def _check_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():  # asked here because check_is_fitted is slow
             check_is_fitted(self)
@@ -1133,11 +1074,6 @@ def _facts_of(
         check_efforts(efforts, n_items),
         columns,
     )
-
-
-def _lazy_keys(facts: RowFacts, seed: int) -> TieKeys:
-    """Return keys that are prepared only if there are ties."""
-    return lambda tied: facts.keys(seed)(tied)
 
 
 def _labels_of(decisions: Decisions, classes: NDArray[Any], rare: int) -> NDArray[Any]:

@@ -19,6 +19,8 @@ from ..tables import TableModel
 from ..tables.measure import Evaluation
 from ..thresholds import CalibratedThreshold
 from ..thresholds.calibrate import calibrate_counts
+from ..thresholds.samples import ReferencePrevalence
+from ..thresholds.terms import Terms
 from ._lists import WEIGHT, find_candidates, find_list, sampled_rows
 from ._models import ModelRows, measure_model, plan_rows
 from ._ranks import ALL, Ranks
@@ -142,16 +144,13 @@ class Functions:
         table = self._engine.opened(table, passes=3)
         check_columns(self._engine, table, score=score, id=id)
         ranks = Ranks(self._engine, table, score, id, seed=check_seed(random_state))
+        reference = ReferencePrevalence(prevalence)
         return calibrate_counts(
             ranks.sizes[ALL],
             check_capacity(capacity),
+            Terms(guarantee, confidence, reference, ranks.seed, n_batches),
             find_cut=ranks.cut_at,
-            prevalence=prevalence,
-            guarantee=guarantee,
-            confidence=confidence,
             ties="exclude" if id is None else "hash",
-            seed=ranks.seed,
-            n_batches=n_batches,
         )
 
     def score(

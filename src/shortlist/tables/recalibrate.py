@@ -17,6 +17,7 @@ from ..classifier import CapacityClassifier
 from ..exceptions import TableError
 from ..thresholds import CalibratedThreshold
 from ..thresholds.promise import check_guarantee
+from ..thresholds.samples import RowFacts
 from .cases import CaseReader, Columns, RowsRead
 from .learned_rows import ColumnProfile
 from .model import ModelCard, TableModel
@@ -123,12 +124,10 @@ def recalibrate_table(
             n_kept += int(own.sum())
             n_before += int(block["before"][own].sum())
         drawn = kept.drawn(n_kept)
-        classifier.recalibrate_scores(
-            drawn["scores"],
-            drawn["keys"],
-            keyed_by_ids=model.schema.id is not None,
-            **{name: drawn[name] for name in ("is_rare", "values", "efforts") if name in drawn},
-        )
+        keys, is_rare = drawn["keys"], drawn.get("is_rare")
+        about: Any = {name: drawn[name] for name in ("values", "efforts") if name in drawn}
+        row_facts = RowFacts(keys, ids=None if model.schema.id is None else keys, **about)
+        classifier.recalibrate_scores(drawn["scores"], row_facts, keys.__getitem__, is_rare)
         (found,) = classifier.calibrations_
         n_now = sum(kept.summaries(lambda block: _n_flagged(found, block)))
         n_rare = sum(kept.summaries(lambda block: block["is_rare"].sum())) if target else None

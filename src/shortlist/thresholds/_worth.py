@@ -19,7 +19,6 @@ from .._core.arrays import Ints, Rows
 from .._core.intervals import clopper_pearson_lower
 from .._core.ranking import AFTER_ALL, Cut, cell_of, cut_after, rank
 from .._core.validation import warn_user
-from .._core.work import check_probabilities
 from ..exceptions import InsufficientCalibrationWarning
 from ..worth import Worth
 from .guarantees import plug_in_k
@@ -31,17 +30,14 @@ _PER_DOUBLING = 2
 
 def worth_limit(worth: Worth, k: int, sample: CalibrationSample, promise: Promise) -> Cut:
     """Return a cut below which capacity stays empty."""
-    if worth.kind == "precision" and sample.is_rare is not None:
-        fewer = _precise(worth, k, sample, promise)
-        return cut_after(sample.scores, fewer, sample.keys_of) if fewer < k else AFTER_ALL
-    weighed = sample.has_values or sample.efforts is not None
-    if worth.kind == "precision" and (weighed or sample.probabilities is None):
+    if worth.kind == "value":
+        return Cut(float(cell_of(worth.least, sample.scores.dtype)[0]))
+    if sample.is_rare is None:
         raise ValueError(
             f"{worth!r} needs labels here: pass y, or use worth=..., a value per unit of effort."
         )
-    if sample.probabilities is not None:
-        check_probabilities(sample.probabilities)
-    return Cut(float(cell_of(worth.least, sample.scores.dtype)[0]))
+    fewer = _precise(worth, k, sample, promise)
+    return cut_after(sample.scores, fewer, sample.keys_of) if fewer < k else AFTER_ALL
 
 
 def _precise(worth: Worth, most: int, sample: CalibrationSample, promise: Promise) -> int:

@@ -8,23 +8,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._core.arrays import Doubles
 from .._core.ids import check_ids, keys_by_id, number_groups
 from .._core.labels import find_rare
 from .._core.ranking import Cut, Cuts
 from .._core.validation import (
     check_confidence,
     check_option,
-    check_positive,
     check_same_length,
-    check_sample_weight,
     check_scores,
     check_seed,
 )
-from .._core.work import check_efforts, check_values, weigh
+from .._core.work import check_efforts, check_probabilities, check_values, weigh
 from ..capacity import Capacity, check_capacity, check_efforts_suit
 from ..exceptions import CapacityError
-from ..worth import check_worth
+from ..worth import Worth, check_worth
 from .guarantees import Place
 from .promise import TIES, Promise, check_guarantee, place_of, warn_too_few
 from .samples import CalibrationSample, ReferencePrevalence
@@ -44,8 +41,6 @@ def calibrate_threshold(
     ids: ArrayLike | None = None,
     y: ArrayLike | None = None,
     rare_label: Any = None,
-    sample_weight: ArrayLike | None = None,
-    max_weight: float | None = None,
     random_state: Any = None,
     groups: ArrayLike | None = None,
     values: ArrayLike | None = None,
@@ -96,13 +91,6 @@ def calibrate_threshold(
         Labels of the calibration items, for the prevalence.
     rare_label : label, default=None
         The label that is looked for; `None` takes the rarest in `y`.
-    sample_weight : array-like of shape (n_items,), default=None
-        How many future items each item stands for, for example when common items were sampled
-        less often. Each is kept with probability weight / `max_weight`, by lot; those kept are like
-        future items. Not with groups or efforts.
-    max_weight : float, default=None
-        The largest weight that any item can have: 1 over the lowest sampling rate, for example.
-        Only "plug-in" takes the largest one in the sample.
     random_state : int, RandomState instance or None, default=None
         Key of the hash; `None` is a fixed key.
     groups : array-like of shape (n_items,), default=None
@@ -176,8 +164,7 @@ def calibrate_threshold(
     if check_option("ties", ties, ("auto", *TIES)) == "auto":
         ties = "exclude" if ids is None else "hash"
     y = None if y is None else np.asarray(y)
-    weights = None if sample_weight is None else check_sample_weight(sample_weight)
-    check_same_length(scores=scores, y=y, sample_weight=weights)
+    check_same_length(scores=scores, y=y)
     ids, seed = check_ids(ids, scores.size), check_seed(random_state)
     worth, capacity = check_worth(worth), check_capacity(capacity)
     values, efforts = check_values(values, scores.size), check_efforts(efforts, scores.size)
@@ -191,6 +178,10 @@ def calibrate_threshold(
     is_rare = None
     if y is not None and (needs_labels or by_precision):
         is_rare = find_rare(y, rare_label)[0]
+    if worth is not None and not (by_precision and is_rare is not None):
+        check_probabilities(scores)
+        if values is None and efforts is None:  # the probability itself is what an item is worth
+            worth = Worth.value(worth.least)
     sample = CalibrationSample(
         weigh(scores, values, efforts),
         keys_by_id(ids, seed=seed) if ties == "hash" else None,
@@ -198,60 +189,20 @@ def calibrate_threshold(
         groups=number_groups(groups, scores.size),
         efforts=efforts,
         has_values=values is not None,
-        probabilities=scores,
     )
-    if weights is not None or max_weight is not None:
-        sample = _kept_by_weight(sample, weights, max_weight, guarantee, seed)
-    reference = ReferencePrevalence.of_labels(sample.is_rare, sample.groups, seed=seed)
-    terms = Terms(
-        guarantee,
-        confidence,
-        reference._replace(stated=prevalence),
-        seed,
-        n_batches,
-        max_effort,
-        worth,
-    )
-    return terms.threshold(sample, capacity, confidence)
-
-
-def _kept_by_weight(
-    sample: CalibrationSample, weights: Doubles | None, max_weight: Any, guarantee: str, seed: int
-) -> CalibrationSample:
-    """Keep each item with probability weight / largest weight: those kept are like future items."""
-    if weights is None:
-        raise ValueError("max_weight belongs to sample_weight, which was not given.")
-    for name, given in (("efforts", sample.efforts), ("groups", sample.groups)):
-        if given is not None:
-            raise ValueError(
-                f"sample_weight and {name} cannot be combined: no rule is exact then. Keep each "
-                "calibration item with probability sample_weight / max_weight, and calibrate on "
-                "the kept items without weights."
-            )
-    if max_weight is None and guarantee != "plug-in":
-        raise ValueError(
-            "sample_weight needs max_weight, the largest weight that any item can have (1 / the "
-            "lowest sampling rate, for example). The largest weight of a sample is too small."
-        )
-    largest = check_positive("max_weight", weights.max() if max_weight is None else max_weight)
-    if weights.max() > largest:
-        raise ValueError(
-            f"max_weight={largest:g} must be at least the largest sample_weight, {weights.max():g}."
-        )
-    return sample.take(np.flatnonzero(sample.lots(seed) < weights / largest))
+    reference = ReferencePrevalence.of_labels(is_rare, sample.groups, seed=seed)
+    reference = reference._replace(stated=prevalence)
+    terms = Terms(guarantee, confidence, reference, seed, n_batches, max_effort, worth)
+    return terms.thresholds([sample], capacity, confidence)[0]
 
 
 def calibrate_counts(
     n: int,
     capacity: Capacity,
+    terms: Terms,
     *,
     find_cut: Callable[[int], tuple[Cut, int]],
-    prevalence: Any = None,
-    guarantee: str = "expected",
-    confidence: float = 0.95,
-    ties: str = "hash",
-    seed: int = 0,
-    n_batches: int = 1,
+    ties: str,
 ) -> CalibratedThreshold:
     """Calibrate a threshold from counts alone, for scores that are not held together.
 
@@ -260,20 +211,16 @@ def calibrate_counts(
     """
     if n == 0:
         raise ValueError("Calibration needs at least one score; got none.")
-    check_guarantee(guarantee, capacity, n_batches)
-    error = 1 - check_confidence(confidence)
-    promise = Promise(capacity, capacity.as_ratio(prevalence), guarantee, error, n_batches)
-    place = place_of(n, promise) if promise.ratio else Place(-1)
+    check_guarantee(terms.guarantee, capacity, terms.n_batches)
+    ratio, error = capacity.as_ratio(terms.reference.value), 1 - check_confidence(terms.confidence)
+    promise = Promise(capacity, ratio, terms.guarantee, error, terms.n_batches)
+    place = place_of(n, promise) if ratio else Place(-1)
     if ties == "exclude":
         place = Place(place.k)
     upper, n_above = find_cut(place.k)
     lower, n_before = find_cut(place.k + 1) if place.share else (upper, n_above)
-    cuts, counts = (
-        Cuts(upper, lower, place.share),
-        {"n_above": n_above, "n_between": n_before - n_above},
-    )
-    found = described(
-        promise, place, cuts, n=n, **counts, ties=ties, confidence=confidence, seed=seed
-    )
+    cuts, counts = Cuts(upper, lower, place.share), (n, n_above, n_before - n_above)
+    known = {"ties": ties, "confidence": terms.confidence, "seed": terms.seed}
+    found = described(promise, place, cuts, counts, **known)
     warn_too_few(promise, [found])
     return found

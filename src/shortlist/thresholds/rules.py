@@ -2,8 +2,8 @@
 
 A rule has a threshold for the model of each fold, or a single one, and where segments have
 capacities also one for each segment. It gets scores and what is known about the rows, and returns
-decisions. It keeps its calibration samples, from which it can be made for another capacity. A rule
-never changes: each change returns another rule.
+decisions. It keeps its calibration samples, from which a rule for another capacity can be made. A
+rule never changes.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core.arrays import Floats, Mask, Rows, TieKeys
-from .._core.ids import check_keyed_alike
+from .._core.ids import check_keyed_alike, tie_keys_of
 from .._core.intervals import Interval, clopper_pearson_lower
 from .._core.probing import probe_seed
 from .._core.ranking import Cuts, as_calibrated, keys_within
 from .._core.scoring import Scores, n_rows
-from .._core.validation import UNCHANGED, check_given, check_scores, is_unchanged, warn_user
-from .._core.work import check_max_effort
+from .._core.validation import check_given, check_scores, warn_user
+from .._core.work import check_max_effort, weigh
 from ..capacity import Capacity, check_capacity, check_efforts_suit
-from ..exceptions import CapacityError, InsufficientCalibrationWarning
+from ..exceptions import InsufficientCalibrationWarning
 from ..worth import Worth
 from .guarantees import Place, tail_mean
 from .lists import Candidates, Selection, refuse_probes_of_work
 from .promise import promise_in_words
 from .samples import CalibrationSample, RowFacts
-from .segments import SegmentCapacities, check_segment_capacities
+from .segments import SegmentCapacities
 from .terms import Terms
 from .threshold import CalibratedThreshold
 
 # Without a capacity for all items, as many may be flagged as the segments allow.
-_EVERYTHING = Capacity.fraction(1)
+_EVERYTHING, _NOTHING = Capacity.count(1, per=1), Capacity.count(0, per=1)
 _NO_PROBES = Fraction(0)
 _ALL: Any = slice(None)  # rows
 
@@ -100,7 +100,7 @@ class Rule:
     >>> rule = Rule([CalibrationSample(np.arange(100.0))], Capacity.fraction(0.1), Terms())
     >>> rule.calibrations[0].value
     90.0
-    >>> rule.with_capacity(Capacity.fraction(0.2)).calibrations[0].value
+    >>> Rule(rule.samples, Capacity.fraction(0.2), Terms()).calibrations[0].value
     80.0
     """
 
@@ -129,7 +129,7 @@ class Rule:
         """Return the number of the model that judges each row, by a hash; None if there is one."""
         if len(self.samples) == 1:
             return None
-        picks = facts.keys(self.terms.seed + 1)
+        picks = keys_of(facts, self.terms.seed + 1)
         return (picks(np.arange(n_rows(facts.X))) * len(self.samples)).astype(np.intp)
 
     def decide(self, scores: Scores, facts: RowFacts, fold_of: Rows | None = None) -> Decisions:
@@ -137,9 +137,7 @@ class Rule:
         keys, rare = self._keys_as_calibrated(facts), check_scores(scores.rare)
         if facts.efforts is not None and self.max_effort is not None:
             check_max_effort(self.max_effort, facts.efforts)
-        if facts.values is not None or facts.efforts is not None:
-            rare = facts.weigh(rare)
-        rare = as_calibrated(rare, self.precision)
+        rare = as_calibrated(weigh(rare, facts.values, facts.efforts), self.precision)
         flagged, thresholds = np.ones(rare.size, dtype=bool), np.full(rare.size, -np.inf)
         for rows, threshold in self._limits_on(fold_of, facts.segments):
             own_keys = keys if keys is None or rows is _ALL else keys_within(keys, rows)
@@ -172,7 +170,7 @@ class Rule:
         if sample.tie_keys is None:
             return None
         check_keyed_alike(facts.ids is not None, sample.keyed_by_ids)
-        return facts.keys(self.terms.seed)
+        return keys_of(facts, self.terms.seed)
 
     def check_work(self, facts: RowFacts) -> None:
         """Raise an error if rows come with other values and efforts than in calibration."""
@@ -194,12 +192,12 @@ class Rule:
         limit = self.capacity if capacity is None else check_capacity(capacity)
         if probe:
             refuse_probes_of_work(limit, *(self.segments.limits if self.segments else ()))
-        keys = facts.keys(self.terms.seed)
+        keys = keys_of(facts, self.terms.seed)
         items = Candidates(check_scores(scores), keys, facts.values, facts.efforts, lifted=True)
         found = self._best_list(items, facts.segments, limit or _EVERYTHING, worth)
         if not probe:
             return found
-        draw_keys = facts.keys(probe_seed(self.terms.seed))
+        draw_keys = keys_of(facts, probe_seed(self.terms.seed))
         return items.with_probes(found, probe, draw_keys, groups=facts.segments)
 
     def _best_list(
@@ -230,45 +228,6 @@ class Rule:
             return best_of(rows, Capacity.effort(limit.max_effort(n_items)))
         most = min(limit.max_flags(n_items, prevalence), rows.size)
         return best_of(rows, Capacity.count(most))
-
-    # --- other capacities, other calibration rows -----------------------------------------------
-
-    def with_capacity(
-        self,
-        capacity: Any = UNCHANGED,
-        *,
-        segment_capacities: Any = UNCHANGED,
-        terms: Terms | None = None,
-    ) -> Rule:
-        """Return a rule for other capacities (of the same segments), from the same samples."""
-        segments = self.segments
-        if not is_unchanged(segment_capacities):
-            if segments is None:
-                raise CapacityError(
-                    "segment_capacities were not given to fit, and the segments of the calibration "
-                    "items are not known. Fit with segments."
-                )
-            new = check_segment_capacities(segment_capacities, segments.others)
-            segments = segments.changed_to(new)
-        capacity = self.capacity if is_unchanged(capacity) else capacity
-        return Rule(self.samples, capacity, terms or self.terms, segments)
-
-    def recalibrated(
-        self,
-        samples: Sequence[CalibrationSample],
-        *,
-        capacity: Capacity | None,
-        segments: SegmentCapacities | None = None,
-        terms: Terms,
-    ) -> Rule:
-        """Return the same kind of rule from other calibration samples, one for each model.
-
-        With a single sample, one threshold is for the mean score of all models.
-        """
-        if (segments is None) != (self.segments is None):
-            has = "has no" if self.segments is None else "has"
-            raise CapacityError(f"This rule {has} segments. To change that, fit again.")
-        return Rule(samples, capacity, terms, segments)
 
     # --- what it has learned --------------------------------------------------------------------
 
@@ -349,13 +308,13 @@ class Rule:
         return 1 - (1 - self.terms.confidence) / max(n_limits, 1)
 
     def _overall_thresholds(self, confidence: float) -> list[CalibratedThreshold]:
-        samples = self.samples
+        samples, terms = self.samples, self.terms
         if self.capacity is None:
-            return [_alone(sample, _EVERYTHING) for sample in samples]
+            return replace(terms, worth=None).thresholds(samples, _EVERYTHING, confidence)
         if self._by_name and self.terms.guarantee == "plug-in" and len(samples) == 1:
             # The other guarantees rest on a sample in which nothing has been chosen yet.
             samples = [replace(samples[0], scores=self._let_through(samples[0]))]
-        return self.terms.thresholds(samples, self.capacity, confidence)
+        return terms.thresholds(samples, self.capacity, confidence)
 
     def _let_through(self, sample: CalibrationSample) -> Floats:
         """Return the scores, with those that their segment does not flag below all others."""
@@ -368,25 +327,20 @@ class Rule:
     def _segment_thresholds(
         self, name: Any, code: int, limit: Capacity, confidence: float
     ) -> list[CalibratedThreshold]:
-        within, terms = [sample.within(code) for sample in self.samples], self.terms
+        within = [sample.within(code) for sample in self.samples]
         if any(sample.scores.size for sample in within):
-            return terms.thresholds(within, limit, confidence)
+            return self.terms.thresholds(within, limit, confidence)
         warn_user(
-            f"No calibration item belongs to {'other segments' if name is None else repr(name)}, "
-            f"and guarantee={terms.guarantee!r} cannot hold without any. Nothing is flagged there; "
-            "fit or recalibrate with items of it.",
+            f"No calibration item belongs to {'other segments' if name is None else repr(name)}. "
+            "Nothing is flagged there; fit or recalibrate with items of it.",
             InsufficientCalibrationWarning,
         )
-        nothing = _alone(self.samples[0], Capacity.fraction(0))
-        nothing = replace(
-            nothing, n_calibration=0, guarantee=terms.guarantee, confidence=confidence
-        )
-        return [nothing] * len(within)
+        return self.terms.thresholds(within, _NOTHING, confidence)
 
 
-def _alone(sample: CalibrationSample, capacity: Capacity) -> CalibratedThreshold:
-    """Return a threshold that flags everything, or nothing, whatever is promised."""
-    return Terms().threshold(CalibrationSample(sample.scores), capacity, 0.95)
+def keys_of(facts: RowFacts, seed: int) -> TieKeys:
+    """Return the tie keys of rows: a hash of their ids, or else of their own values."""
+    return tie_keys_of(facts.X, facts.ids, seed=seed, columns=facts.columns)
 
 
 def _compare(

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core.arrays import Doubles, Floats, Mask, Rows, TieKeys
-from .._core.ids import MOST_ITEMS, Columns, is_drawn, keys_by_id, lots_of, tie_keys_of
+from .._core.ids import MOST_ITEMS, Columns, is_drawn, keys_by_id, lots_of
 from .._core.intervals import clopper_pearson_lower
 from .._core.labels import EstimatedShare
 from .._core.ranking import keys_within, lift, tied_positions
@@ -33,22 +33,6 @@ class RowFacts:
     efforts: Doubles | None = None
     columns: Columns = None
 
-    def keys(self, seed: int) -> TieKeys:
-        """Return the tie keys of rows: a hash of their ids, or else of their own values."""
-        return tie_keys_of(self.X, self.ids, seed=seed, columns=self.columns)
-
-    def work_of(self, rows: Rows) -> tuple[Doubles | None, Doubles | None]:
-        """Return values and efforts of some rows."""
-        return _of(self.values, rows), _of(self.efforts, rows)
-
-    def weigh(self, scores: Floats) -> Floats:
-        """Return what is compared with a threshold: scores, or what the rows are worth by them."""
-        return weigh(scores, self.values, self.efforts)
-
-
-def _of(column: Doubles | None, rows: Rows) -> Doubles | None:
-    return None if column is None else column[rows]
-
 
 @dataclass(frozen=True)
 class CalibrationSample:
@@ -62,8 +46,8 @@ class CalibrationSample:
     tie_keys : ndarray of shape (n_items,), TieKeys or None
         Keys that put tied items in order; None when ties are left out.
     keyed_by_ids : bool
-        Whether the keys come from ids rather than from the rows. Keys in use must come from the
-        same source.
+        Whether each item has a key of its own, from its id. Keys that come from the rows are shared
+        by rows that are alike, and so is their lot. Keys in use must come from the same source.
     is_rare : ndarray of shape (n_items,) or None
         Labels, if they are known.
     segments, groups : ndarray of shape (n_items,) or None
@@ -74,23 +58,17 @@ class CalibrationSample:
         How much work the items take.
     has_values : bool
         Whether scores were multiplied by values.
-    probabilities : ndarray of shape (n_items,) or None
-        The scores before they were weighed, if a threshold may need them.
-    share_lots : bool
-        Whether rows that are alike have one key, and so one lot: all of them are drawn, or none.
     """
 
     scores: Floats
     tie_keys: Any = None
-    keyed_by_ids: bool = False
+    keyed_by_ids: bool = True
     is_rare: Mask | None = None
     segments: Rows | None = None
     out_of_bag: bool = False
     groups: Rows | None = None
     efforts: Doubles | None = None
     has_values: bool = False
-    probabilities: Floats | None = None
-    share_lots: bool = False
 
     @classmethod
     def of(
@@ -108,37 +86,25 @@ class CalibrationSample:
         `facts`, `tie_keys` and `is_rare` belong to all rows. Of more than 1,048,576 rows without
         segments and groups, some are drawn.
         """
-        scores, segments, groups = check_scores(scores, rows=rows), facts.segments, facts.groups
-        if segments is None and groups is None and scores.size > MOST_ITEMS:
+        scores, has_ids = check_scores(scores, rows=rows), facts.ids is not None
+        if facts.segments is None and facts.groups is None and scores.size > MOST_ITEMS:
             drawn = is_drawn(np.arange(scores.size), scores.size)
             scores, rows = scores[drawn], rows[drawn]
         if not scores.size:
             raise ValueError("Calibration needs at least one item; got none.")
-        efforts = None
-        if facts.values is not None or facts.efforts is not None:
-            values, efforts = facts.work_of(rows)
-            scores = weigh(scores, values, efforts)
-        scores = lift(scores)
-        rare = None if is_rare is None else is_rare[rows]
-        keys = None
+        own = {name: getattr(facts, name) for name in ("segments", "groups", "values", "efforts")}
+        own = {name: _of(column, rows) for name, column in (own | {"is_rare": is_rare}).items()}
+        values = own.pop("values")
+        scores, keys = lift(weigh(scores, values, own["efforts"])), None
         if tie_keys is not None:
             # Lots of groups and of work need the keys of all ids; the order only those of ties.
-            by_lot = facts.ids is not None and (groups is not None or efforts is not None)
+            by_lot = has_ids and not (own["groups"] is None and own["efforts"] is None)
             hashed = np.arange(scores.size) if by_lot else tied_positions(scores)
             keys = np.zeros(scores.size)
             if hashed.size:
                 keys[hashed] = tie_keys(rows[hashed])
         return cls(
-            scores,
-            keys,
-            facts.ids is not None,
-            rare,
-            None if segments is None else segments[rows],
-            out_of_bag,
-            None if groups is None else groups[rows],
-            efforts,
-            facts.values is not None,
-            share_lots=facts.ids is None,
+            scores, keys, has_ids, out_of_bag=out_of_bag, has_values=values is not None, **own
         )
 
     @property
@@ -161,7 +127,7 @@ class CalibrationSample:
         """
         every = np.arange(self.scores.size)
         by_position = keys_by_id(None, seed=seed)(every)
-        if self.keys_of is None or self.share_lots:
+        if self.keys_of is None or not self.keyed_by_ids:
             return lots_of(by_position)
         keys = np.array(self.keys_of(every))
         shared = tied_positions(keys)  # those that were not hashed, too
@@ -175,17 +141,15 @@ class CalibrationSample:
             keys = keys_within(keys, rows)
         elif keys is not None:
             keys = keys[rows]
-        taken: dict[str, Any] = {
-            name: None if getattr(self, name) is None else getattr(self, name)[rows]
-            for name in ("scores", "is_rare", "groups", "efforts", "probabilities")
-        }
+        names = ("scores", "is_rare", "groups", "efforts")
+        taken: dict[str, Any] = {name: _of(getattr(self, name), rows) for name in names}
         return replace(self, tie_keys=keys, segments=None, **taken)
 
     def within(self, segment: int) -> CalibrationSample:
         """Return the items of one segment, without labels: a multiple refers to all items."""
         return replace(self.take(np.flatnonzero(self.segments == segment)), is_rare=None)
 
-    def thinned(self, max_effort: float, seed: int) -> CalibrationSample:
+    def thinned(self, max_effort: Any, seed: int) -> CalibrationSample:
         """Put each item below all others by lot, the sooner the less work it takes."""
         assert self.efforts is not None
         kept = self.lots(seed) < self.efforts / max_effort
@@ -200,38 +164,39 @@ class CalibrationSample:
         return replace(self.take(first), groups=None)
 
 
+def _of(column: Any, rows: Rows) -> Any:
+    return None if column is None else column[rows]
+
+
 class ReferencePrevalence(NamedTuple):
-    """The prevalence that a multiple refers to: as stated, or else the share in labelled items."""
+    """The prevalence that a multiple refers to: as stated, or else the share in labelled items.
+
+    `counts` are rare and all labelled items; `independent` those of one item of each group, which
+    a lower bound rests on.
+    """
 
     stated: Any = None
-    n_rare: int | None = None
-    n_labelled: int | None = None
-    n_rare_independent: int | None = None
-    n_independent: int | None = None
+    counts: tuple[int, int] | None = None
+    independent: tuple[int, int] = (0, 1)
 
     @classmethod
     def of_labels(
         cls, is_rare: Mask | None, groups: Rows | None = None, *, seed: int = 0
     ) -> ReferencePrevalence:
-        """Count the rare items; without labels nothing is known.
-
-        With groups, a lower bound rests on one item of each, drawn by lot.
-        """
+        """Count the rare items, and those of one item of each group, drawn by lot."""
         if is_rare is None:
             return cls()
-        counts = int(np.count_nonzero(is_rare)), is_rare.size
-        if groups is None:
-            return cls(None, *counts, *counts)
-        shuffled = np.random.default_rng(seed % 2**64).permutation(groups.size)
-        drawn = shuffled[np.unique(groups[shuffled], return_index=True)[1]]
-        return cls(None, *counts, int(np.count_nonzero(is_rare[drawn])), drawn.size)
+        drawn = is_rare
+        if groups is not None:
+            shuffled = np.random.default_rng(seed % 2**64).permutation(groups.size)
+            drawn = is_rare[shuffled[np.unique(groups[shuffled], return_index=True)[1]]]
+        of_all, of_drawn = ((int(np.count_nonzero(each)), each.size) for each in (is_rare, drawn))
+        return cls(None, of_all, of_drawn)
 
     @property
     def share(self) -> EstimatedShare | None:
         """The share of rare items among the labelled ones, exactly; None without labels."""
-        if self.n_rare is None or self.n_labelled is None:
-            return None
-        return EstimatedShare(self.n_rare, self.n_labelled)
+        return None if self.counts is None else EstimatedShare(*self.counts)
 
     @property
     def value(self) -> Any:
@@ -241,9 +206,8 @@ class ReferencePrevalence(NamedTuple):
     @property
     def is_estimated(self) -> bool:
         """Whether the prevalence was counted in labels, and not stated."""
-        return self.stated is None and self.n_rare is not None
+        return self.stated is None and self.counts is not None
 
     def lower_bound(self, *, error: float) -> EstimatedShare:
         """Return what the share in the population exceeds, except with probability `error`."""
-        n_rare, n = self.n_rare_independent or 0, self.n_independent or 1
-        return EstimatedShare(float(clopper_pearson_lower(n_rare, n, error=error)))
+        return EstimatedShare(float(clopper_pearson_lower(*self.independent, error=error)))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -64,25 +63,26 @@ class Terms:
 
     def refuses_groups(self, capacity: Capacity, *, labelled: bool) -> str | None:
         """Return what has no exact rule if items come in groups; None if all has one."""
-        precise = self.worth is not None and self.worth.kind == "precision"
-        for name, is_given in (
-            ("efforts", capacity.kind == "effort"),
-            ("guarantee='next-batch'", self.guarantee == "next-batch"),
-            ("A precision with labels", precise and labelled),
-        ):
-            if is_given:
-                return name
-        return None
+        if capacity.kind == "effort":
+            return "efforts"
+        if self.guarantee == "next-batch":
+            return "guarantee='next-batch'"
+        return "A precision with labels" if labelled and self.promises_precision else None
+
+    @property
+    def promises_precision(self) -> bool:
+        """Whether a least precision is asked for."""
+        return self.worth is not None and self.worth.kind == "precision"
 
     def thresholds(
         self, samples: Sequence[CalibrationSample], capacity: Capacity, confidence: float
     ) -> list[CalibratedThreshold]:
         """Calibrate one threshold for each sample; several of them keep the capacity together."""
-        if len(samples) == 1:
-            return [self.threshold(samples[0], capacity, confidence)]
         found = self._calibrations(samples, capacity, confidence)
         thresholds = [replace(each.threshold, confidence=confidence) for each in found]
         warn_too_few(found[0].promise, thresholds, samples)
+        if samples[0].out_of_bag:
+            _warn_at_the_bottom(samples[0], thresholds[0].value)
         return thresholds
 
     def flags_without_own(
@@ -98,32 +98,19 @@ class Terms:
     def _calibrations(
         self, samples: Sequence[CalibrationSample], capacity: Capacity, confidence: float
     ) -> list[_Calibration]:
-        if len(samples) == 1:
-            return [_Calibration(self, samples[0], capacity, confidence)]
-        if self.guarantee not in FOLD_GUARANTEES:
+        terms, in_folds = self, len(samples) > 1
+        if in_folds and self.guarantee not in FOLD_GUARANTEES:
             raise ValueError(
                 f"guarantee={self.guarantee!r} needs one model with one threshold, but each fold "
                 "has its own. Hold items out with cv=0.5, or recalibrate."
             )
-        shared = confidence
         if self.worth is not None:  # each fold keeps its precision by itself (Bonferroni)
-            shared = 1 - (1 - confidence) / len(samples)
-        terms = self
+            confidence = 1 - (1 - confidence) / len(samples)
         if capacity.kind == "effort":  # a fold may have few efforts, or none
             efforts = [each.efforts for each in samples if each.efforts is not None]
             every = np.concatenate(efforts) if efforts else None
             terms = replace(self, max_effort=largest_effort(capacity, every, self.max_effort))
-        return [_Calibration(terms, each, capacity, shared, in_folds=True) for each in samples]
-
-    def threshold(
-        self, sample: CalibrationSample, capacity: Capacity, confidence: float
-    ) -> CalibratedThreshold:
-        """Calibrate one threshold, and warn of too few items and of misleading scores."""
-        found = _Calibration(self, sample, capacity, confidence)
-        warn_too_few(found.promise, [found.threshold], [sample])
-        if sample.out_of_bag:
-            _warn_at_the_bottom(sample, found.threshold.value)
-        return found.threshold
+        return [_Calibration(terms, each, capacity, confidence, in_folds) for each in samples]
 
 
 class _Calibration:
@@ -152,63 +139,46 @@ class _Calibration:
         sample: CalibrationSample,
         capacity: Capacity,
         confidence: float,
-        *,
-        in_folds: bool = False,
+        in_folds: bool,
     ) -> None:
         check_guarantee(terms.guarantee, capacity, terms.n_batches)
-        if not sample.scores.size and not in_folds:
+        if not (sample.scores.size or in_folds or capacity.value == 0):
             raise ValueError("Calibration needs at least one score; got none.")
-        self.terms, self.sample, self.capacity, self.in_folds = terms, sample, capacity, in_folds
-        self.confidence = check_confidence(confidence)
-        self.of_work = capacity.kind == "effort"
-        self._refuse_groups()
-        self.promise = self._find_promise()
-
-    # --- the promise ----------------------------------------------------------------------------
-
-    @property
-    def _covers_prevalence(self) -> bool:
-        covers = self.capacity.kind == "multiple" and self.terms.guarantee in COVER_PREVALENCE
-        return covers and self.terms.reference.is_estimated
-
-    @property
-    def _walks(self) -> bool:
-        """Whether labels are walked along, which covers an unknown prevalence at less cost."""
-        by_labels = self.sample.is_rare is not None and self.terms.guarantee == "confident"
-        return self._covers_prevalence and by_labels and not self.in_folds
-
-    @property
-    def _tests_precision(self) -> bool:
-        """Whether a precision must be reached by labelled items."""
-        worth = self.terms.worth
-        return worth is not None and worth.kind == "precision" and self.sample.is_rare is not None
-
-    @cached_property
-    def _max_effort(self) -> float:
-        return largest_effort(self.capacity, self.sample.efforts, self.terms.max_effort)
-
-    def _find_promise(self) -> Promise:
-        """Return the promise with its exact ratio, about flags."""
-        terms, capacity, error = self.terms, self.capacity, 1 - self.confidence
-        if self.of_work:
-            ratio = min(capacity.effort_per_item() / exact(self._max_effort), Fraction(1))
-            if terms.guarantee == "next-batch":
-                capacity = capacity.as_flags(exact(self._max_effort))
-        elif self._covers_prevalence and not self._walks:
-            error /= 2  # the other half is spent on a lower bound of the prevalence
-            ratio = capacity.as_ratio(terms.reference.lower_bound(error=error))
-        else:
-            ratio = capacity.as_ratio(terms.reference.value)
-        return Promise(capacity, ratio, terms.guarantee, error, terms.n_batches, self.in_folds)
-
-    def _refuse_groups(self) -> None:
-        """Raise an error for what has no exact rule if items come in groups."""
-        refused = self.terms.refuses_groups(self.capacity, labelled=self.sample.is_rare is not None)
-        if refused is not None and self.sample.groups is not None:
+        labelled = sample.is_rare is not None
+        refused = terms.refuses_groups(capacity, labelled=labelled)
+        if refused is not None and sample.groups is not None:
             raise ValueError(
                 f"{refused} and groups cannot be combined: no rule is exact then. Keep one random "
                 "item of each group, and calibrate on these without groups."
             )
+        self.terms, self.sample, self.capacity = terms, sample, capacity
+        self.confidence = check_confidence(confidence)
+        self.of_work = capacity.kind == "effort"
+        self.tests_precision = labelled and terms.promises_precision
+        covers_prevalence = (
+            capacity.kind == "multiple"
+            and terms.guarantee in COVER_PREVALENCE
+            and terms.reference.is_estimated
+        )
+        # Labels can be walked along, which covers an unknown prevalence at less cost.
+        by_labels = labelled and terms.guarantee == "confident" and not in_folds
+        self.walks = covers_prevalence and by_labels
+        self.promise = self._find_promise(covers_prevalence and not by_labels, in_folds)
+
+    def _find_promise(self, bounds_prevalence: bool, in_folds: bool) -> Promise:
+        """Return the promise with its exact ratio, about flags."""
+        terms, capacity, error = self.terms, self.capacity, 1 - self.confidence
+        if self.of_work:
+            largest = exact(terms.max_effort)
+            ratio = min(capacity.effort_per_item() / largest, Fraction(1))
+            if terms.guarantee == "next-batch":
+                capacity = capacity.as_flags(largest)
+        elif bounds_prevalence:
+            error /= 2  # the other half is spent on a lower bound of the prevalence
+            ratio = capacity.as_ratio(terms.reference.lower_bound(error=error))
+        else:
+            ratio = capacity.as_ratio(terms.reference.value)
+        return Promise(capacity, ratio, terms.guarantee, error, terms.n_batches, in_folds)
 
     # --- the cuts -------------------------------------------------------------------------------
 
@@ -217,14 +187,14 @@ class _Calibration:
         if self.sample.groups is not None:
             return self.sample.one_of_each_group(self.terms.seed)
         if self.of_work and self.terms.guarantee != "next-batch":
-            return self.sample.thinned(self._max_effort, self.terms.seed)
+            return self.sample.thinned(self.terms.max_effort, self.terms.seed)
         return self.sample
 
     def _place(self, own: CalibrationSample, n: int) -> Place:
         """Return the place of the threshold among n scores of a sample of single items."""
         if self.promise.ratio == 0:
             return Place(-1)
-        if self._walks:
+        if self.walks:
             return Place(self._walked_k(own))
         place = place_of(n, self.promise)
         return place if self._draws_lots(own) else Place(place.k)
@@ -236,8 +206,8 @@ class _Calibration:
         that are alike share a lot, the rate between the places is right on average only.
         """
         on_average = self.promise.guarantee in ("plug-in", "expected")
-        own_lots = own.keys_of is not None and (on_average or not own.share_lots)
-        return own_lots and not self._tests_precision
+        own_lots = own.keys_of is not None and (on_average or own.keyed_by_ids)
+        return own_lots and not self.tests_precision
 
     def _walked_k(self, own: CalibrationSample) -> int:
         """Cover the unknown prevalence by walking the labelled ranking."""
@@ -269,7 +239,7 @@ class _Calibration:
         unknown prevalence covered by them, the items are flagged by the threshold of all of them.
         """
         sample = self.sample
-        if self._walks or self._tests_precision:
+        if self.walks or self.tests_precision:
             return self.threshold.flag_with_keys(sample.scores, tie_keys)
         own, n = self._single_items(), sample.scores.size
         pairs = [(each.scores, each.sorting_keys) for each in (sample, own)]
@@ -307,40 +277,36 @@ class _Calibration:
 
     # --- the threshold --------------------------------------------------------------------------
 
-    @cached_property
+    @property
     def threshold(self) -> CalibratedThreshold:
         """The lowest threshold that keeps the promise, with all that is known about it."""
-        sample, terms = self.sample, self.terms
+        sample, worth = self.sample, self.terms.worth
         place, found = self._find_cuts()
-        cuts = found
-        is_plain = sample.groups is None and not self.of_work
-        k = place.k if is_plain else _n_above(found, sample)
-        if terms.worth is not None:
-            cuts = found.within(worth_limit(terms.worth, k, sample, self.promise))
+        k, cuts, known = place.k, found, {}
+        if sample.groups is not None or self.of_work:
+            k = _n_above(found, sample)
+        if worth is not None:
+            cuts = found.within(worth_limit(worth, k, sample, self.promise))
             k = k if cuts == found else _n_above(cuts, sample)
         above, between = cuts.divide(sample.scores, sample.keys_of)
-        more: dict[str, Any] = {}
-        if not is_plain or terms.worth is not None:
-            more = {"k": k, "interval": _UNKNOWN_RATE}
+        if sample.groups is not None or self.of_work or worth is not None:
+            known = {"k": k, "interval": _UNKNOWN_RATE}
         if self.of_work and sample.efforts is not None:
             spent = sample.efforts[above].sum() + cuts.share * sample.efforts[between].sum()
-            more["effort_spent"] = float(spent) / max(sample.scores.size, 1)
-            more["effort_allowed"] = float(self.capacity.effort_per_item())
-            more["max_effort"] = self._max_effort
+            known["effort_spent"] = float(spent) / max(sample.scores.size, 1)
+            known["max_effort"] = self.terms.max_effort
         return described(
             self.promise,
             place,
             cuts,
-            n=sample.scores.size,
-            n_above=int(np.count_nonzero(above)),
-            n_between=int(np.count_nonzero(between)),
+            (sample.scores.size, int(np.count_nonzero(above)), int(np.count_nonzero(between))),
             confidence=self.confidence,
             ties="exclude" if sample.keys_of is None else "hash",
-            seed=terms.seed,
+            seed=self.terms.seed,
             has_values=sample.has_values,
             has_efforts=sample.efforts is not None,
             limited_by="capacity" if cuts == found else "worth",
-            **more,
+            **known,
         )
 
 
@@ -374,34 +340,28 @@ def _n_above(cuts: Cuts, sample: CalibrationSample) -> int:
 
 
 def described(
-    promise: Promise,
-    place: Place,
-    cuts: Cuts,
-    *,
-    n: int,
-    n_above: int,
-    n_between: int,
-    ties: str,
-    **known: Any,
+    promise: Promise, place: Place, cuts: Cuts, counts: tuple[int, int, int], **known: Any
 ) -> CalibratedThreshold:
-    """Return the threshold at a place among n scores, with all that is known about it."""
-    interval = rate_interval(place, n_above, n, promise, hashed=ties == "hash")
-    found: dict[str, Any] = {
-        "k": place.k,
-        "flagged_fraction": (n_above + cuts.share * n_between) / max(n, 1),
-        "interval": interval,
-    }
+    """Return the threshold at a place among n scores, with all that is known about it.
+
+    `counts` are the scores: all, those above the threshold, and those that lots decide about.
+    """
+    n, n_above, n_between = counts
+    if "interval" not in known:
+        known["interval"] = rate_interval(
+            place, n_above, n, promise, hashed=known["ties"] == "hash"
+        )
     return CalibratedThreshold(
         value=cuts.upper.value,
         n_calibration=n,
+        flagged_fraction=(n_above + cuts.share * n_between) / max(n, 1),
         capacity_fraction=float(promise.ratio),
         guarantee=promise.guarantee,
-        ties=ties,
         tie_key=cuts.upper.key,
         lower_value=cuts.lower.value,
         lower_tie_key=cuts.lower.key,
         share=cuts.share,
-        **(found | known),
+        **({"k": place.k} | known),
     )
 
 

@@ -51,10 +51,10 @@ class CalibratedThreshold:
         below this.
     seed : int
         Key of the hash.
-    effort_spent, effort_allowed : float or None
-        With ``Capacity.effort``: work of the flagged calibration items per calibration item, and
-        what the capacity allows. `interval` is then NaN, and `capacity_fraction` the share of
-        items that may be flagged if each takes `max_effort`.
+    effort_spent : float or None
+        With ``Capacity.effort``: work of the flagged calibration items per calibration item.
+        `interval` is then NaN, and `capacity_fraction` the share of items that may be flagged if
+        each takes `max_effort`.
     max_effort : float or None
         No item may take more, in future too.
     has_values, has_efforts : bool
@@ -78,7 +78,6 @@ class CalibratedThreshold:
     lower_tie_key: float = 0.0
     share: float = 0.0
     effort_spent: float | None = None
-    effort_allowed: float | None = None
     max_effort: float | None = None
     has_values: bool = False
     has_efforts: bool = False
