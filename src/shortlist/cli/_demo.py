@@ -21,7 +21,7 @@ def demo(
     out: Annotated[Path, typer.Option(metavar="FILE")] = Path("shortlist-demo.png"),
     as_json: options.AsJson = False,
 ) -> None:
-    """Fit, calibrate and flag simulated payments; draw what it finds.
+    """Fit, calibrate and flag simulated payments; draw the result.
 
     Options
     -------
