@@ -1,13 +1,20 @@
 """Every engine gives the answers of one machine, item for item."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from shortlist import Capacity, CapacityClassifier, calibrate_threshold, select
+from shortlist import (
+    Capacity,
+    CapacityClassifier,
+    calibrate_threshold,
+    capacity_curve,
+    select,
+)
 from shortlist._core.ids import hash_ids
 from shortlist.distributed import _ranks
 from shortlist.exceptions import CapacityError, TableError
@@ -203,7 +210,7 @@ def test_evaluations(engine, cases, model):
     """M, its interval, flag rate and curve are those of all rows at once, to the last digit."""
     from shortlist._core.ranking import lift, rank
     from shortlist.tables.measure import points_at, spread_capacities
-    from shortlist.tables.rules import curve_of, measure_rule
+    from shortlist.tables.rules import measure_rule
 
     new, capacity = cases[2_000:], Capacity.fraction(0.05)
     got = engine.functions.evaluate(model, engine.table(new, 3), id="case", target="rare")
@@ -212,8 +219,18 @@ def test_evaluations(engine, cases, model):
     is_rare = (new["rare"] == "yes").to_numpy()
     order = rank(lift(scores), hash_ids(ids, seed=model.rule_.terms.seed).__getitem__)[0]
     assert got.n_rare == is_rare.sum()
-    assert got.model == measure_rule("this model", is_rare, flagged, capacity, order=order)
+    own = measure_rule("this model", is_rare, flagged, capacity)
+    flagged_first = order[np.argsort(~flagged[order], kind="stable")]
+    of_rule = curve_of(is_rare, flagged_first).interval_at(Capacity.count(int(flagged.sum())))
+    scale = own.detection * is_rare.sum() / own.found  # what can be followed up
+    low, high = scale * of_rule.low, scale * of_rule.high
+    assert got.model == replace(own, detection_interval=(low, high))
     assert got.curve == points_at(curve_of(is_rare, order), spread_capacities(len(new)))
+
+
+def curve_of(is_rare, order):
+    """Return the capacity curve of a ranking."""
+    return capacity_curve(is_rare[order], -np.arange(order.size), rare_label=True)
 
 
 def test_missing_columns_are_named(engine, cases, model):

@@ -57,8 +57,8 @@ def test_a_cut_is_the_list_of_select(summary, table_fit, new_cases):
         assert cuts["found"][place] == found
         assert cuts["precision"][place] == found / count
         assert cuts["detection"][place] == found / is_rare.sum()
-        assert cuts["lowest_score"][place] == pytest.approx(rows[-1].score)
         last = cases["rank"].index(count)
+        assert cases["score"][last] == pytest.approx(rows[-1].score)
         assert cases["name"][last] == rows[-1].id
         assert cases["rare"][last] == is_rare[rows[-1].row - 1]
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.arrays import Mask, Rows
+from .._core.arrays import Floats, Mask, Rows
+from .._core.ranking import lift
 from ..exceptions import TableError
+from ..metrics.counted import CountedRows, count_rows
 from ..tables import ReadOptions, TableModel
-from ..tables.columns import Feature
+from ..tables.cases import as_texts
+from ..tables.columns import MISSING_CATEGORY, Feature
 from ..tables.learned_rows import SeenRows
 from ..tables.measure import check_counts
 from ..tables.model import labels_of
@@ -27,16 +31,17 @@ _MOST_DIFFERENT, _FEW = 0.5, 20
 _FIRST_DAY, _LAST_DAY = -106_650, 106_650
 
 
-def _segments(table: Any, column: str) -> NDArray[np.str_]:
-    """Return a column of segments as texts, in which whole numbers have no decimals."""
-    texts = np.array([_text(value) for value in table[column].to_pylist()], dtype=str)
-    n_different = np.unique(texts).size
+def _segments(table: Any, column: str) -> NDArray[Any]:
+    """Return a column of segments as texts."""
+    texts = as_texts(table[column], column)
+    n_different = len(set(texts))
     if n_different > max(_MOST_DIFFERENT * texts.size, _FEW):
         raise TableError(
             f"segment=... names {column!r}, which has {n_different:,} different values in "
             f"{texts.size:,} rows. It looks like an id or a measurement. Name a column with groups "
             "of rows, such as a team or a country."
         )
+    texts[texts == MISSING_CATEGORY] = EMPTY
     return texts
 
 
@@ -74,14 +79,6 @@ def _no_date(table: Any, column: str, row: int) -> str:
     )
 
 
-def _text(value: Any) -> str:
-    if value is None or value != value:
-        return EMPTY
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value).strip() or EMPTY
-
-
 _LONGEST_ID = 80
 
 
@@ -100,8 +97,8 @@ class Cases:
     decided_scores : ndarray
         The scores that the rule compared with its thresholds. They differ from `scores` where one
         model of several decides about a case, and `scores` is that of lists.
-    order : ndarray of int
-        Positions, the most suspicious first.
+    keys : ndarray
+        What orders cases with equal scores.
     seen : SeenRows or None
         How many of the cases trained or calibrated the model; None if that is not known.
     segments : ndarray of str or None
@@ -115,10 +112,21 @@ class Cases:
     scores: NDArray[np.float64]
     flagged: Mask
     decided_scores: NDArray[np.float64]
-    order: Rows
+    keys: Floats
     seen: SeenRows | None = None
     segments: NDArray[Any] | None = None
     days: NDArray[np.float64] | None = None
+
+    @cached_property
+    def order(self) -> Rows:
+        """The positions of the cases, the most suspicious first."""
+        return np.lexsort((self.keys, -lift(self.scores)))
+
+    def counted(self, flags: dict[str, Mask], own: Mask | None = None) -> CountedRows:
+        """Count the cases, or some of them, by rank, label and the flags of rules."""
+        every = {"is_rare": self.rare, "lifted": lift(self.scores), "key": self.keys, **flags}
+        columns = every if own is None else {name: each[own] for name, each in every.items()}
+        return count_rows(lambda kernel: [kernel(columns)], flags)
 
     @property
     def n_items(self) -> int:
@@ -199,7 +207,7 @@ def read_cases(
         scores=scores,
         flagged=decided.flagged,
         decided_scores=decided_scores,
-        order=model.rank(rows.X, rows.ids, scores),
+        keys=model.tie_keys(rows.X, rows.ids),
         seen=model.fingerprints.compare(rows),
         segments=None if segment is None else _segments(table, segment),
         days=None if time is None else _days(table, time, schema, rows),

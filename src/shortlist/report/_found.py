@@ -8,23 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from .._core.arrays import Mask, Rows
+from .._core.arrays import Rows
 from .._core.files import to_plain
 from .._core.intervals import proportion_interval
 from .._core.labels import rare_share
 from .._core.written import number
 from ..capacity import Capacity
 from ..feedback import MissedEstimate
+from ..metrics import capacity_curve
 from ..tables import TableModel
 from ..tables.money import money_of, weighed_columns
 from ..tables.reviews import missed_in_table
-from ..tables.rules import (
-    curve_of,
-    interval_of_flags,
-    measure_random,
-    measure_rule,
-    share_paid,
-)
+from ..tables.rules import as_filled, measure_counted, random_of, share_paid
 from ._cases import Cases
 from ._words import percent
 
@@ -50,21 +45,21 @@ def spread_cuts(n_items: int, *, room: int, n_flagged: int) -> Rows:
 
 def cut_table(cases: Cases, cuts: Rows, capacity: Capacity) -> dict[str, list[Any]]:
     """Measure each cut; return columns."""
-    curve = curve_of(cases.rare, cases.order)
-    places, scores = cuts.tolist(), cases.scores[cases.order]
-    detection = [interval_of_flags(curve, cut, capacity) for cut in places]
-    precision = [proportion_interval(int(curve.n_found[cut]), cut) for cut in places]
+    places = -np.arange(cases.n_items, dtype=np.float64)  # the order is known, and has no ties
+    curve = capacity_curve(cases.rare[cases.order], places, rare_label=True)
+    filled = [as_filled(cut, curve.n_rare, capacity) for cut in cuts.tolist()]
+    detection = [curve.interval_at(each) for each in filled]
+    precision = [proportion_interval(int(curve.n_found[cut]), cut) for cut in cuts.tolist()]
     return {
-        "flags": places,
+        "flags": cuts.tolist(),
         "found": curve.n_found[cuts].tolist(),
         "detection": curve.detection[cuts].tolist(),
         "detection_low": [interval.low for interval in detection],
         "detection_high": [interval.high for interval in detection],
-        "precision": [None if cut == 0 else curve.precision[cut].item() for cut in places],
+        "precision": curve.precision[cuts].tolist(),
         "precision_low": [interval.low for interval in precision],
         "precision_high": [interval.high for interval in precision],
         "one_more_finds": curve.marginal[cuts].tolist(),
-        "lowest_score": [None if cut == 0 else scores[cut - 1].item() for cut in places],
     }
 
 
@@ -89,26 +84,37 @@ def compare_rules(model: TableModel, cases: Cases) -> dict[str, Any]:
     capacity, efforts = model.limit_for(cases.rows.efforts)
     room = cases.room(model, rare_share(cases.rare))
     length = f" of {room:,}" if efforts is None else " within the budget"
-    flags = {
-        "own": ("This model, case by case", cases.flagged),
-        "list": (f"This model, a list{length}", cases.first(room)),
-        "default": ("Default threshold", model.predict(cases.rows.X)),
+    names = {
+        "own": "This model, case by case",
+        "list": f"This model, a list{length}",
+        "default": "Default threshold",
     }
-
-    def measured(name: str, flagged: Mask) -> dict[str, Any]:
-        options: dict[str, Any] = {"order": cases.order, "efforts": efforts}
-        rule = measure_rule(name, cases.rare, flagged, capacity, **options)
-        paid = 1.0 if efforts is None else share_paid(flagged, capacity, efforts)
-        is_over = paid < 1 or (efforts is None and int(flagged.sum()) > room)
-        return {**to_plain(rule), "over_capacity": is_over}
-
-    chance = replace(measure_random(cases.rare, capacity, efforts), rule="Random choice")
-    rules = [{"kind": kind, **measured(*each)} for kind, each in flags.items()]
-    rules.append({"kind": "random", **to_plain(chance), "over_capacity": False})
+    every = np.ones(cases.n_items, dtype=bool)
+    default = model.predict(cases.rows.X)
+    flags = {"own": cases.flagged, "list": cases.first(room), "default": default, "random": every}
+    paid: dict[str, float | None] = dict.fromkeys(flags)
+    if efforts is not None:
+        paid = {kind: share_paid(flagged, capacity, efforts) for kind, flagged in flags.items()}
+    counted, limit = cases.counted(flags), model.flag_capacity
+    found = {
+        kind: measure_counted(counted, kind, name, limit, paid[kind])
+        for kind, name in names.items()
+    }
+    chance = random_of(counted.n_items, counted.n_rare, limit, paid["random"])
+    found["random"] = replace(chance, rule="Random choice")
+    rules = [
+        {
+            "kind": kind,
+            **to_plain(rule),
+            "over_capacity": kind != "random"
+            and (rule.flagged > room if efforts is None else paid[kind] != 1),
+        }
+        for kind, rule in found.items()
+    ]
     return {
         "room": room,
         "rules": rules,
-        "in_words": detection_in_words(rules[0], n_rare=int(cases.rare.sum())),
+        "in_words": detection_in_words(rules[0], n_rare=counted.n_rare),
         "rule_is_a_list": bool(np.array_equal(cases.first(cases.n_flagged), cases.flagged)),
     }
 

@@ -13,7 +13,7 @@ from .._core.extras import load_extra
 from .._core.intervals import proportion_interval
 from ..tables import TableModel
 from ..tables.monitor import chances_of_flags
-from ..tables.rules import interval_of_rule
+from ..tables.rules import as_filled
 from ._cases import EMPTY, Cases
 from ._words import short
 
@@ -81,21 +81,20 @@ def _measure(model: TableModel, cases: Cases, name: str, own: Mask) -> dict[str,
 
 
 def _found(model: TableModel, cases: Cases, own: Mask, n_flagged: int) -> dict[str, Any]:
-    is_rare, flagged = cases.rare[own], cases.flagged[own]
-    n_rare, n_found = int(is_rare.sum()), int((is_rare & flagged).sum())
-    result = {
+    n_rare, n_found = (int((cases.rare & mask & own).sum()) for mask in (own, cases.flagged))
+    interval = None
+    if n_rare:
+        counted = cases.counted({"own": cases.flagged}, own)
+        filled = as_filled(n_flagged, n_rare, model.flag_capacity)
+        interval = counted.curve(first="own").interval_at(filled)
+    return {
         "n_rare": n_rare,
         "found": n_found,
         "detection": n_found / n_rare if n_rare else None,
-        "detection_interval": None,
+        "detection_interval": interval,
         "precision": n_found / n_flagged if n_flagged else None,
         "precision_interval": proportion_interval(n_found, n_flagged) if n_flagged else None,
     }
-    if n_rare:
-        order = np.argsort(np.argsort(cases.order)[own], kind="stable")
-        capacity = model.flag_capacity
-        result["detection_interval"] = interval_of_rule(is_rare, order, flagged, capacity)
-    return result
 
 
 # --- differences that chance does not explain ---

@@ -14,7 +14,6 @@ import numpy as np
 
 from .._core.extras import load_extra
 from .._core.written import between, number
-from ._found import NEAR
 from ._words import percent, short, unbroken
 
 _STEPS = (1, 2, 5, 10)
@@ -100,7 +99,6 @@ def _at_the_cut(summary: dict[str, Any]) -> dict[str, Any]:
     return {
         "start": summary["cuts"]["flags"].index(summary["promise"]["n_flagged"]),
         "lines": _lines(summary),
-        "near": _near(summary),
     }
 
 
@@ -155,17 +153,6 @@ def _lines(summary: dict[str, Any]) -> list[dict[str, Any]]:
         | {"mark": marks.get(cuts["flags"][place], "")}
         for place in sorted(chosen)
     ]
-
-
-def _near(summary: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
-    """Return the cases on either side of the rule in use, for readers without scripts."""
-    cases, cut = summary["cases"], summary["promise"]["n_flagged"]
-    listed = [dict(zip(cases, each, strict=True)) for each in zip(*cases.values(), strict=True)]
-    above = [case for case in listed if case["rank"] <= cut]
-    return {
-        "above": list(reversed(above))[:NEAR],
-        "below": [case for case in listed if case["rank"] > cut][:NEAR],
-    }
 
 
 # --- the layout of charts: scales, paths, bars and ticks, which the templates draw ---

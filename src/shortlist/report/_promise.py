@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from .._core.written import number
 from ..tables import TableModel
 from ..tables.drift import measure_shifts, verdict_on
 from ..tables.learned_rows import SeenRows
-from ..tables.monitor import chances_of_flags
+from ..tables.monitor import chances_of_flags, law_of_flags
 from ..thresholds import CalibratedThreshold
 from ._cases import Cases
 from ._words import model_capacity, model_guarantee, percent
@@ -25,17 +24,8 @@ def expected_flags(calibrations: list[CalibratedThreshold], n_items: int) -> Int
 
     None if the number of flags is certain.
     """
-    if chances_of_flags(calibrations, n_items, 0)[1] == 1:
-        return None
-    counts = range(n_items + 1)
-
-    def is_likely(count: int) -> bool:
-        return chances_of_flags(calibrations, n_items, count)[1] > _UNLIKELY / 2
-
-    def is_enough(count: int) -> bool:
-        return chances_of_flags(calibrations, n_items, count + 1)[0] <= _UNLIKELY / 2
-
-    return Interval(*(bisect_left(counts, True, key=holds) for holds in (is_likely, is_enough)))
+    law = law_of_flags(calibrations, n_items)
+    return None if law is None else Interval(*map(int, law.interval(1 - _UNLIKELY)))
 
 
 def judge_promise(

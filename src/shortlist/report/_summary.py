@@ -207,49 +207,40 @@ def next_steps(
     """Return commands that suit what the report found, the most urgent first."""
     model = "MODEL" if model_file is None else _named(model_file)
     data = "DATA.csv" if str(data_file) == "-" else _named(data_file)
-    labelled = data if summary["data"]["has_labels"] else "labelled.csv"
-    promise, target = summary["promise"], shlex.quote(summary["data"]["target"])
-    shifted = summary["drift"]["score"]["shift"] in ("moderate", "large")
-    is_urgent = shifted or promise["verdict"] in ("broken", "silent")
+    has_labels, verdict = summary["data"]["has_labels"], summary["promise"]["verdict"]
+    target = shlex.quote(summary["data"]["target"])
+    steps = [
+        _list_step(summary["promise"], f"select {model} {data}"),
+        (
+            "Check the next cases before you rely on the flags",
+            "Compares unlabelled cases with those that set the threshold, column by column.",
+            f"check {model} today.csv",
+        ),
+        (
+            "Plan the capacity",
+            "What fewer or more follow-ups would find, and what one more reviewer adds.",
+            f"evaluate {model} {data if has_labels else 'labelled.csv'} --capacities",
+        ),
+    ]
     recalibrate = (
         "Set the threshold anew",
         "From recent cases that the model was not trained on. No labels are needed, and the model "
         "is not fitted again.",
         f"recalibrate {model} recent.csv -o recalibrated.model",
     )
-    steps = [
-        (
-            promise["verdict"] == "seen",
-            "Make this report from cases that the model has not seen",
-            "Only they show what the rule does on new cases.",
-            f"report {model} other.csv -o report.html",
-        ),
-        (is_urgent, *recalibrate),
-        (True, *_list_step(promise, f"select {model} {data}")),
-        (
-            True,
-            "Check the next cases before you rely on the flags",
-            "Compares unlabelled cases with those that set the threshold, column by column.",
-            f"check {model} today.csv",
-        ),
-        (not is_urgent, *recalibrate),
-        (
-            True,
-            "Plan the capacity",
-            "What fewer or more follow-ups would find, and what one more reviewer adds.",
-            f"evaluate {model} {labelled} --capacities",
-        ),
-        (
-            not summary["data"]["has_labels"],
-            "Make this report again when the labels are known",
-            "It then shows what was found, too.",
-            f"report {model} labelled.csv --target {target} -o report.html",
-        ),
-    ]
+    has_shifted = summary["drift"]["score"]["shift"] in ("moderate", "large")
+    steps.insert(0 if has_shifted or verdict in ("broken", "silent") else 2, recalibrate)
+    if verdict == "seen":
+        again = "Make this report from cases that the model has not seen"
+        why = "Only they show what the rule does on new cases."
+        steps.insert(0, (again, why, f"report {model} other.csv -o report.html"))
+    if not has_labels:
+        again = "Make this report again when the labels are known"
+        command = f"report {model} labelled.csv --target {target} -o report.html"
+        steps.append((again, "It then shows what was found, too.", command))
     return [
         {"title": title, "why": why, "command": f"shortlist {command}"}
-        for is_wanted, title, why, command in steps
-        if is_wanted
+        for title, why, command in steps
     ]
 
 

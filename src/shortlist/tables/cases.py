@@ -16,7 +16,8 @@ from .._core.arrays import Mask
 from .._core.extras import load_extra
 from .._core.ids import is_drawn
 from ..exceptions import TableError
-from ._labels import as_ids, as_texts, look_damaged
+from ._labels import as_ids, look_damaged
+from ._labels import as_texts as as_texts
 from ._source import OpenTable
 from .columns import MISSING_CATEGORY
 from .model import TableModel

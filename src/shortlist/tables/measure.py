@@ -23,14 +23,7 @@ from .model import RuleResult, TableModel, labels_of
 from .money import Money, money_of, weighed_columns
 from .monitor import Finding
 from .options import ReadOptions
-from .rules import (
-    BY_DEFAULT,
-    RANDOM,
-    as_filled,
-    random_of,
-    rule_of_counts,
-    share_paid,
-)
+from .rules import BY_DEFAULT, RANDOM, measure_counted, random_of, share_paid
 from .schema import TableSchema
 from .work import WorkColumns
 
@@ -195,7 +188,7 @@ def evaluation_of(
         flag_rate_interval=proportion_interval(n_flagged, n_items),
         rules=[
             *(
-                _rule_of(counted, rule, name, capacity, paid.get(rule))
+                measure_counted(counted, rule, name, capacity, paid.get(rule))
                 for rule, name in rules.items()
             ),
             random_of(n_items, n_rare, capacity, paid.get(RANDOM)),
@@ -204,15 +197,6 @@ def evaluation_of(
         capacities=points_at(curve, others),
         next_reviewer=_next_reviewer(curve, capacity, more, load),
     )
-
-
-def _rule_of(
-    counted: CountedRows, rule: str, name: str, limit: Capacity, paid: float | None
-) -> RuleResult:
-    flags = counted.flags(rule)
-    interval = counted.curve(first=rule).interval_at(as_filled(flags[0], counted.n_rare, limit))
-    counts = (counted.n_items, counted.n_rare, *flags)
-    return rule_of_counts(name, counts, limit, interval, paid)
 
 
 def check_counts(n_rare: int, n_items: int, schema: TableSchema, target: str) -> None:

@@ -300,10 +300,8 @@ class _Column:
         )
 
 
-def chances_of_flags(
-    calibrations: list[CalibratedThreshold], n_items: int, n_flagged: int
-) -> tuple[float, float]:
-    """Return the chances of as many flags or more, and of as few or fewer.
+def law_of_flags(calibrations: list[CalibratedThreshold], n_items: int) -> Any:
+    """Return the distribution of the number of flags; None if that number is certain.
 
     If new cases are like calibration cases, the flag rate of a threshold at the (k + 1)-th largest
     of n scores follows Beta(k + 1, n - k), and the number of flags among N cases follows a
@@ -314,10 +312,16 @@ def chances_of_flags(
     """
     above = sum(each.k + 1 + each.share for each in calibrations)
     below = sum(each.n_calibration - each.k - each.share for each in calibrations)
-    if above == 0 or below <= 0:  # certainly nothing or everything is flagged
-        return 1.0, 1.0
-    law = betabinom(n_items, above, below)
-    return float(law.sf(n_flagged - 1)), float(law.cdf(n_flagged))
+    # Otherwise, nothing or everything is flagged.
+    return betabinom(n_items, above, below) if above > 0 and below > 0 else None
+
+
+def chances_of_flags(
+    calibrations: list[CalibratedThreshold], n_items: int, n_flagged: int
+) -> tuple[float, float]:
+    """Return the chances of as many flags or more, and of as few or fewer."""
+    law = law_of_flags(calibrations, n_items)
+    return (1.0, 1.0) if law is None else (float(law.sf(n_flagged - 1)), float(law.cdf(n_flagged)))
 
 
 def _common_factor(

@@ -13,20 +13,11 @@ from .._core.intervals import Interval, proportion_interval
 from .._core.labels import EstimatedShare, rare_share
 from .._core.ranking import keys_within
 from ..capacity import Capacity
-from ..metrics import CapacityCurve, capacity_curve, out_of_fold_detection
+from ..metrics import out_of_fold_detection
 from ..metrics.adjusted import adjusted_detection_of_counts
+from ..metrics.counted import CountedRows
 from .model import RuleResult, TableModel, labels_of
 from .schema import TableRows
-
-
-def curve_of(is_rare: Mask, order: Rows) -> CapacityCurve:
-    """Return the capacity curve of a ranking, in which ties are broken already."""
-    return capacity_curve(is_rare[order], -np.arange(order.size, dtype=np.float64), rare_label=True)
-
-
-def interval_of_flags(curve: CapacityCurve, n_flagged: int, capacity: Capacity) -> Interval:
-    """Return the interval of the detection when as large a share of new cases is flagged."""
-    return curve.interval_at(as_filled(n_flagged, curve.n_rare, capacity))
 
 
 def as_filled(n_flagged: int, n_rare: int, capacity: Capacity) -> Capacity:
@@ -36,30 +27,12 @@ def as_filled(n_flagged: int, n_rare: int, capacity: Capacity) -> Capacity:
     return Capacity.count(n_flagged)
 
 
-def interval_of_rule(is_rare: Mask, order: Rows, flagged: Mask, capacity: Capacity) -> Interval:
-    """Return the interval of the detection of any rule, when it flags as large a share.
-
-    What the rule flags comes first in the ranking. Such a ranking is a score, too, for which the
-    interval holds.
-    """
-    flagged_first = order[np.argsort(~flagged[order], kind="stable")]
-    return interval_of_flags(curve_of(is_rare, flagged_first), int(flagged.sum()), capacity)
-
-
 #: Names of rules: lists of the model, what its learner predicts itself, and a random choice.
 AS_LIST, BY_DEFAULT, RANDOM = "this model, as a list", "default threshold", "random"
 
 
-def measure_rule(
-    rule: str,
-    is_rare: Mask,
-    flagged: Mask,
-    capacity: Capacity,
-    *,
-    order: Rows | None = None,
-    efforts: Doubles | None = None,
-) -> RuleResult:
-    """Count what a rule flagged and found.
+def measure_rule(rule: str, is_rare: Mask, flagged: Mask, capacity: Capacity) -> RuleResult:
+    """Count what a rule flagged and found; the interval holds for this rule, if it is kept.
 
     Examples
     --------
@@ -75,23 +48,33 @@ def measure_rule(
     (2, 0.5, 0.25)
     """
     counts = (is_rare.size, *(int(each.sum()) for each in (is_rare, flagged, flagged & is_rare)))
-    filled = None if order is None else interval_of_rule(is_rare, order, flagged, capacity)
-    paid = None if efforts is None else share_paid(flagged, capacity, efforts)
-    return rule_of_counts(rule, counts, capacity, filled, paid)
+    return _of_counts(rule, counts, capacity)
 
 
-def rule_of_counts(
+def measure_counted(
+    counted: CountedRows, rule: str, name: str, capacity: Capacity, paid: float | None = None
+) -> RuleResult:
+    """Measure a rule by its column, for new rows of which it flags as large a share.
+
+    What the rule flags comes first in the ranking. Such a ranking is a score, too, for which the
+    interval holds. With a budget of work, it pays for a share of the flags, which are worked off in
+    a random order.
+    """
+    n_flagged, n_found = counted.flags(rule)
+    filled = as_filled(n_flagged, counted.n_rare, capacity)
+    interval = counted.curve(first=rule).interval_at(filled)
+    counts = (counted.n_items, counted.n_rare, n_flagged, n_found)
+    return _of_counts(name, counts, capacity, interval, paid)
+
+
+def _of_counts(
     rule: str,
     counts: tuple[int, ...],
     capacity: Capacity,
-    filled: Interval | None,
+    filled: Interval | None = None,
     paid: float | None = None,
 ) -> RuleResult:
-    """Measure a rule by the numbers of items, rare items, flags and rare items among these.
-
-    `filled` is the interval of the detection, when as large a share of new rows is flagged. With a
-    budget of work, it pays for a share of the flags, which are worked off in a random order.
-    """
+    """Measure a rule by the numbers of items, rare items, flags and rare items among these."""
     names = ("n_items", "n_rare", "n_flagged", "n_found")
     _, n_rare, n_flagged, n_found = counts
     detection, interval = adjusted_detection_of_counts(
@@ -113,13 +96,6 @@ def share_paid(flagged: Mask, budget: Capacity, efforts: Doubles) -> float:
     """Return which share of the work of flags a budget pays for."""
     work = float(efforts[flagged].sum())
     return min(1.0, float(budget.max_effort(flagged.size)) / work) if work else 1.0
-
-
-def measure_random(is_rare: Mask, capacity: Capacity, efforts: Doubles | None = None) -> RuleResult:
-    """Return what as many randomly chosen rows find on average; this is exact."""
-    every = np.ones(is_rare.size, dtype=bool)
-    paid = None if efforts is None else share_paid(every, capacity, efforts)
-    return random_of(is_rare.size, int(is_rare.sum()), capacity, paid)
 
 
 def random_of(
@@ -204,5 +180,5 @@ def _compared(
         measure_rule("this model, row by row", is_rare, flagged, capacity),
         as_list,
         measure_rule(BY_DEFAULT, is_rare, by_default, capacity),
-        measure_random(is_rare, capacity),
+        random_of(is_rare.size, int(is_rare.sum()), capacity),
     ]
