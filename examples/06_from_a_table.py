@@ -50,9 +50,9 @@ for rule in result.card.rules:
 
 # %%
 # Today's list, with the columns that raised each score.
-for row in select_rows(result.model, folder / "later.parquet", count=3):
-    reasons = "; ".join(f"{reason.column} = {reason.value}" for reason in row.reasons)
-    print(f"{row.rank}. {row.id}, {row.probability:.0%}: {reasons}")
+for row in select_rows(result.model, folder / "later.parquet", count=3).rows:
+    reasons = "; ".join(f"{reason.column} = {reason.value}" for reason in row["reasons"])
+    print(f"{row['rank']}. {row['case']}, {row['probability']:.0%}: {reasons}")
 
 # %%
 # What other capacities would find among new cases, with 95 % intervals.

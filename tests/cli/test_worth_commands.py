@@ -76,14 +76,10 @@ def test_flags_spend_the_budget_on_value(folder, tmp_path):
     assert (flags.score[listed] > flags.score.drop(listed).quantile(0.9)).all()
 
 
-def test_columns_may_have_other_names_later(folder, tmp_path):
-    """--value names the column in this table; the decisions are the same."""
+def test_values_and_efforts_keep_their_names(folder, tmp_path):
+    """A table without the column that the model weighs is refused."""
     new(folder).rename(columns={"amount": "sum"}).to_csv(tmp_path / "other.csv")
-    model = folder / "work.model"
-    done("flag", model, tmp_path / "other.csv", "--value", "sum", "-o", tmp_path / "a.csv")
-    done("flag", model, folder / "new.csv", "-o", tmp_path / "b.csv")
-    assert (tmp_path / "a.csv").read_text() == (tmp_path / "b.csv").read_text()
-    refused("no column 'amount'", "flag", model, tmp_path / "other.csv")
+    refused("no column 'amount'", "flag", folder / "work.model", tmp_path / "other.csv")
 
 
 def test_flags_stop_above_a_budget_and_below_a_worth(folder, tmp_path):
@@ -203,7 +199,6 @@ def test_a_model_without_values_can_be_measured_in_money(folder, tmp_path):
     page = tmp_path / "page.html"
     done("report", *asked, "-o", page)
     assert "within 480 minutes" in page.read_text().replace("Within", "within")
-    refused("fitted without --value", "flag", *asked[:2], "--value", "amount")
     refused("needs --budget here", "evaluate", *asked[:2], "--effort", "minutes")
     refused("fitted without --effort", "flag", *asked[:2], "--budget", 480)
 
@@ -327,7 +322,6 @@ def test_a_stream_refuses_budgets_that_its_model_cannot_keep(folder, stream):
         (("--budget", 480), "in one way", "work.model"),
         (("--budget", 480, "--period", "day", "--count", 5), "in one way", "work.model"),
         (("--budget", 480, "--period", "day"), "fitted without --effort", "value.model"),
-        (("--effort", "minutes"), "fitted without --effort", "value.model"),
         (("--controller", "bucket"), "does not count work", "work.model"),
     ):
         result = stream(line, *options, model=model)

@@ -65,8 +65,8 @@ def test_a_row_gets_the_same_flag_in_any_company(rows, table_fit, new_cases):
 @given(count=st.integers(0, 59))
 def test_the_list_has_exactly_the_length_asked_for(count, table_fit, new_cases):
     """And a longer list only adds cases at its end."""
-    longest = [row.id for row in select_rows(table_fit.model, new_cases, count=40)]
-    listed = [row.id for row in select_rows(table_fit.model, new_cases, count=count)]
+    longest = [row["case"] for row in select_rows(table_fit.model, new_cases, count=40).rows]
+    listed = [row["case"] for row in select_rows(table_fit.model, new_cases, count=count).rows]
     assert len(listed) == count
     shorter = min(len(listed), len(longest))
     assert listed[:shorter] == longest[:shorter]

@@ -188,11 +188,11 @@ def test_the_slider_moves_by_keyboard(open_page, page_file, summary, table_fit, 
         page.keyboard.press("ArrowRight")
     check_cut(page, summary, base + 3)
     assert shown(page, "on-title") == "Added to the list: 3"
-    rows = select_rows(table_fit.model, new_cases, count=base + 3)
+    rows = select_rows(table_fit.model, new_cases, count=base + 3).rows
     names = page.locator("#on .name").all_text_contents()
-    assert names == [row.id for row in reversed(rows[-3:])]
+    assert names == [row["case"] for row in reversed(rows[-3:])]
     is_rare = pd.read_csv(new_cases)["fraud"].eq("yes")
-    found = sum(bool(is_rare[row.row - 1]) for row in rows)
+    found = sum(bool(is_rare[row["row"] - 1]) for row in rows)
     assert shown(page, "cut-found") == str(found)
     assert f"{base + 3} flags" in page.locator("#cut").get_attribute("aria-valuetext")
 
@@ -200,7 +200,7 @@ def test_the_slider_moves_by_keyboard(open_page, page_file, summary, table_fit, 
         page.keyboard.press("ArrowLeft")
     check_cut(page, summary, base - 5)
     assert shown(page, "off-title") == "Dropped from the list: 5"
-    dropped = [row.id for row in rows[base - 5 : base]]
+    dropped = [row["case"] for row in rows[base - 5 : base]]
     assert page.locator("#off .name").all_text_contents() == dropped
     page.keyboard.press("Home")
     assert shown(page, "cut-flags") == "0"

@@ -117,12 +117,12 @@ def test_standard_input_is_read_once(unlabelled, table_fit, today, monkeypatch):
 
 def test_the_list_is_that_of_select(labelled, table_fit, new_cases):
     """The same cases, scores and reasons, in the same order."""
-    rows = select_rows(table_fit.model, new_cases, count=10)
+    rows = select_rows(table_fit.model, new_cases, count=10).rows
     for ours, row in zip(labelled["list"], rows, strict=True):
-        assert (ours["rank"], ours["name"]) == (row.rank, row.id)
-        assert ours["score"] == pytest.approx(row.score)
+        assert (ours["rank"], ours["name"]) == (row["rank"], row["case"])
+        assert ours["score"] == pytest.approx(row["score"])
         columns = [(reason["column"], reason["effect"]) for reason in ours["reasons"]]
-        assert columns == [(r.column, pytest.approx(r.effect)) for r in row.reasons]
+        assert columns == [(r.column, pytest.approx(r.effect)) for r in row["reasons"]]
 
 
 def test_an_id_takes_one_place_of_the_list(table_fit, today, tmp_path):
@@ -133,7 +133,7 @@ def test_an_id_takes_one_place_of_the_list(table_fit, today, tmp_path):
     names = [case["name"] for case in listed]
     assert len(set(names)) == 10
     assert names == [
-        row.id for row in select_rows(table_fit.model, tmp_path / "twice.csv", count=10)
+        row["case"] for row in select_rows(table_fit.model, tmp_path / "twice.csv", count=10).rows
     ]
 
 

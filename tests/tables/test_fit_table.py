@@ -320,16 +320,17 @@ def test_a_multiple_refers_to_the_whole_table(cases):
 def test_the_list_is_exact_ranked_and_explained(table_fit, new_cases):
     """Reasons are the columns whose usual value would lower the score most."""
     selected = select_rows(table_fit.model, new_cases, count=25)
-    scores = [row.score for row in selected]
+    scores = [row["score"] for row in selected.rows]
     assert len(selected) == 25
     assert scores == sorted(scores, reverse=True)
-    assert [row.rank for row in selected] == list(range(1, 26))
-    assert selected[0].reasons[0].column == "amount"
-    effects = [reason.effect for reason in selected[0].reasons]
+    assert [row["rank"] for row in selected.rows] == list(range(1, 26))
+    first = selected.rows[0]
+    assert first["reasons"][0].column == "amount"
+    effects = [reason.effect for reason in first["reasons"]]
     assert effects == sorted(effects, reverse=True)
     assert all(effect > 0 for effect in effects)
     frame = pd.read_csv(new_cases)
-    assert frame["case"][selected[0].row - 1] == selected[0].id
+    assert frame["case"][first["row"] - 1] == first["case"]
 
 
 def test_the_list_does_not_depend_on_the_row_order(table_fit, new_cases, tmp_path):
@@ -340,7 +341,7 @@ def test_the_list_does_not_depend_on_the_row_order(table_fit, new_cases, tmp_pat
     frame.to_csv(tmp_path / "a.csv", index=False)
     frame.sample(frac=1, random_state=0).to_csv(tmp_path / "b.csv", index=False)
     first, second = (
-        [row.id for row in select_rows(table_fit.model, tmp_path / name, count=40)]
+        [row["case"] for row in select_rows(table_fit.model, tmp_path / name, count=40).rows]
         for name in ("a.csv", "b.csv")
     )
     assert first == second

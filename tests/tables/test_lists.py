@@ -24,8 +24,10 @@ def test_a_list_is_what_the_classifier_selects(table_fit, new_cases, count):
         rows = model.schema.read(source)
     selected = model.classifier.select(rows.X, Capacity.count(count), ids=rows.ids)
     listed = select_rows(model, new_cases, count=count)
-    assert {row.row - 1 for row in listed} == set(np.flatnonzero(selected))
-    assert [row.score for row in listed] == sorted((row.score for row in listed), reverse=True)
+    assert {row["row"] - 1 for row in listed.rows} == set(np.flatnonzero(selected))
+    assert [row["score"] for row in listed.rows] == sorted(
+        (row["score"] for row in listed.rows), reverse=True
+    )
 
 
 def test_quotas_take_the_best_of_each_segment(table_fit, new_cases):
@@ -35,9 +37,9 @@ def test_quotas_take_the_best_of_each_segment(table_fit, new_cases):
     )
     everyone = select_rows(table_fit.model, new_cases, count=800, keep=["country"])
     for name, most in {"ar": 4, "cl": 6}.items():
-        best = [row.id for row in everyone if row.kept["country"] == name][:most]
-        assert [row.id for row in listed if row.kept["country"] == name] == best
-    assert [row.rank for row in listed] == list(range(1, 11))
+        best = [row["case"] for row in everyone.rows if row["country"] == name][:most]
+        assert [row["case"] for row in listed.rows if row["country"] == name] == best
+    assert [row["rank"] for row in listed.rows] == list(range(1, 11))
 
 
 def test_a_repeated_id_takes_one_place(table_fit, tmp_path):
@@ -46,8 +48,8 @@ def test_a_repeated_id_takes_one_place(table_fit, tmp_path):
     both = pd.concat([frame, frame.assign(amount=500.0)])
     both.to_csv(tmp_path / "t.csv", index=False)
     listed = select_rows(table_fit.model, tmp_path / "t.csv", count=50)
-    assert len({row.id for row in listed}) == len(listed) == 50
-    assert all(row.row > 50 for row in listed)
+    assert len({row["case"] for row in listed.rows}) == len(listed) == 50
+    assert all(row["row"] > 50 for row in listed.rows)
     assert "50 rows repeat an id" in listed.notes[0]
 
 

@@ -39,10 +39,11 @@ def test_a_list_spends_its_budget_on_value(tables):
     """The minutes fit, and the notes say what the list is worth and what one more minute brings."""
     folder, model = tables
     found = select_rows(model, folder / "new.csv", work=WORK, keep=["amount", "minutes"])
-    minutes = [float(row.kept["minutes"]) for row in found]
+    minutes = [float(row["minutes"]) for row in found.rows]
     assert 440 < sum(minutes) <= 480
-    amounts = [float(row.kept["amount"]) for row in found]
-    worth = [r.probability * a / m for r, a, m in zip(found, amounts, minutes, strict=True)]
+    p = found.columns["probability"]
+    amounts = [float(row["amount"]) for row in found.rows]
+    worth = [p * a / m for p, a, m in zip(p, amounts, minutes, strict=True)]
     assert worth == sorted(worth, reverse=True)
     assert any("of 480 minutes" in note and "One more minute" in note for note in found.notes)
 
@@ -53,7 +54,7 @@ def test_places_stay_empty_below_their_worth(tables):
     work = WorkColumns(worth=0.5)
     found = select_rows(model, folder / "new.csv", count=500, work=work)
     assert 0 < len(found) < 500
-    assert all(row.probability >= 0.5 for row in found)
+    assert all(row["probability"] >= 0.5 for row in found.rows)
     assert any("no other case reaches worth=0.5" in note for note in found.notes)
 
 

@@ -31,10 +31,7 @@ def flag(
     exclude: options.File = None,
     at_most: options.Count = None,
     id: options.Column = None,
-    value: options.Column = None,
-    effort: options.Column = None,
     budget: options.Number = None,
-    unit: str = "units",
     worth: options.Number = None,
     read: options.Read = None,
     as_json: options.AsJson = False,
@@ -44,9 +41,7 @@ def flag(
     Decisions are written to --out or to standard output, as CSV or (with --json) as one JSON object
     per line. Warnings say what does not fit the model card.
 
-    A model that was fitted with --value and --effort weighs these columns; name them only if they
-    have other names here. With --budget 480 it stops with exit code 4, and writes nothing, if the
-    flags would take more work than that.
+    A model that was fitted with --value and --effort weighs these columns.
 
     Example: shortlist flag fraud.model today.csv -o flags.csv --reasons --at-most 60
 
@@ -57,8 +52,10 @@ def flag(
     at_most
         Stop with exit code 4, and write nothing, if more cases than this would be flagged, such
         as --at-most 60.
+    budget
+        The same for their work, such as --budget 480, with a model that was fitted with --effort.
     """
-    from ..tables import WorkColumns, flag_rows
+    from ..tables import flag_rows
     from ..tables.write import output_format
 
     format = "jsonl" if as_json else "csv"
@@ -77,8 +74,9 @@ def flag(
             reasons=reasons,
             exclude=exclude,
             at_most=at_most,
+            budget=budget,
+            worth=worth,
             reading=options.read_options(read),
-            work=WorkColumns(value, effort, budget, worth, unit),
             on_progress=show,
         )
     shell.tell(summary.notes, summary.findings)

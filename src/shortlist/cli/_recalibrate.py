@@ -52,10 +52,10 @@ def recalibrate(
         capacity=capacity, per=per, fraction=fraction, multiple=multiple, budget=budget
     )
     check_writable(out, keep=(model, data))  # before any work
-    from ..tables import WorkColumns, recalibrate_table, save_model
+    from ..tables import recalibrate_table, save_model
 
     loaded = shell.open_model(model)
-    loaded.check_weighs(WorkColumns(budget=budget))
+    loaded.check_budget(budget)
     with shell.progress("reading") as show:
         result = recalibrate_table(
             loaded,

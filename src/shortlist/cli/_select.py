@@ -13,7 +13,7 @@ from . import _options as options
 from . import _shell as shell
 
 if TYPE_CHECKING:
-    from ..tables.lists import SelectedRow, Selection
+    from ..tables.select import Selection
 
 
 def select(
@@ -119,7 +119,7 @@ def _write(selected: Selection, out: Path) -> list[str]:
 
     format = output_format(out)
     with write_whole(out) as file, TableWriter(file, format, selected.types) as listed:
-        listed.write(selected.columns())
+        listed.write(selected.in_words())
     return listed.notes
 
 
@@ -127,30 +127,28 @@ def _numbers(selected: Selection, out: Path | None, notes: list[str]) -> dict[st
     return {
         "count": len(selected),
         "out": out and str(out),
-        "rows": [selected.row_as_dict(row) for row in selected],
+        "rows": selected.rows,
         "notes": notes,
         "findings": selected.findings,
     }
 
 
 def _print(selected: Selection) -> None:
-    probes = ("Selected by",) if selected.has_probes else ()
+    hidden = ("inclusion", "reasons", None if selected.id is None else "row")
+    # The longest texts come last.
+    shown = [*(name for name in selected.columns if name not in hidden), "reasons"]
     shell.print_texts(
-        ("Rank", "Case", "Score", "Probability", *probes, *selected.kept_types, "Raised by"),
-        [_texts(row, *((row.selected_by,) if probes else ())) for row in selected],
+        shown,
+        [[_text(name, row[name]) for name in shown] for row in selected.rows],
         n_left=0,
         n_right=4,
         caption="In parentheses: how far the score would fall with the usual value.",
     )
 
 
-def _texts(row: SelectedRow, *selected_by: str) -> list[str]:
-    return [
-        str(row.rank),
-        f"row {row.row}" if row.id is None else row.id,
-        f"{row.score:.4g}",
-        shell.percent(row.probability),
-        *selected_by,
-        *("" if value is None else str(value) for value in row.kept.values()),
-        "; ".join(reason.in_words for reason in row.reasons),
-    ]
+def _text(column: str, value: Any) -> str:
+    if column == "reasons":
+        return "; ".join(each.in_words for each in value)
+    if column == "probability":
+        return shell.percent(value)
+    return f"{value:.4g}" if column == "score" else "" if value is None else str(value)

@@ -6,7 +6,6 @@ import hashlib
 import os
 import sys
 import warnings
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -40,10 +39,7 @@ def stream(
     time: str = "at",
     sync: bool = True,
     adopt: bool = False,
-    value: options.Text = None,
-    effort: options.Text = None,
     budget: options.Number = None,
-    unit: str = "units",
     worth: options.Number = None,
     read: options.Read = None,
     as_json: options.AsJson = False,
@@ -91,17 +87,15 @@ def stream(
     from ..tables import WorkColumns
 
     loaded = shell.open_model(model)
-    work = WorkColumns(value, effort, None, worth, unit)
-    loaded.check_weighs(replace(work, budget=budget))
-    loaded = loaded.reading_work(work)
-    kept = loaded.schema.work or work
+    loaded.check_budget(budget)
+    kept = loaded.schema.work or WorkColumns()
     settings = StreamSettings(
         controller=controller,
         capacity=limit,
         period=None if period is None else options.period_from(period),
         expected_arrivals=expect,
         work=loaded.schema.work,
-        worth=kept.worth,
+        worth=kept.worth if worth is None else worth,
         probe=probe,
         probe_key=os.environ.get(options.PROBE_KEY),
     ).resolved(loaded)

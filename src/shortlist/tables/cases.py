@@ -80,7 +80,7 @@ class CaseReader:
         reading: ReadOptions | None = None,
         on_progress: RowsRead | None = None,
     ) -> None:
-        self._schema, self._path, self._target, self._reading = model.schema, path, target, reading
+        self._schema, self.path, self._target, self._reading = model.schema, path, target, reading
         self.id = model.schema.id if id is None else id
         self._segment, self._exclude = segment, exclude
         self._keep, self._taken = keep, taken
@@ -93,7 +93,7 @@ class CaseReader:
         self._chunk: Any = None
 
     def __iter__(self) -> Iterator[CaseRows]:
-        with self._schema.open(self._path, reading=self._reading) as source:
+        with self._schema.open(self.path, reading=self._reading) as source:
             kept, excluded = self._columns(source)
 
             def chunks(wanted: Collection[str]) -> Iterator[Any]:
@@ -114,7 +114,7 @@ class CaseReader:
                 self._on_progress(self.n_read)
             if not self.n_read:
                 raise source.without_rows()
-        self.notes = [] if excluded is None else excluded.in_words(self._path, self.id)
+        self.notes = [] if excluded is None else excluded.in_words(self.path, self.id)
 
     def _columns(self, source: OpenTable) -> tuple[dict[str, str], Exclusions | None]:
         """Check the columns, and return those to carry along by name, and what to leave out."""

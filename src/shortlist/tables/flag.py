@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from fractions import Fraction
@@ -21,7 +22,7 @@ from .cases import CaseReader, CaseRows
 from .model import TableModel
 from .monitor import Finding
 from .options import ReadOptions
-from .reasons import reasons_for
+from .reasons import reasons_for, reasons_in_words
 from .work import WorkColumns
 from .write import TableWriter
 
@@ -65,8 +66,9 @@ def flag_rows(
     reasons: bool = False,
     exclude: Path | None = None,
     at_most: int | None = None,
+    budget: float | None = None,
+    worth: float | None = None,
     reading: ReadOptions | None = None,
-    work: WorkColumns | None = None,
     on_progress: Callable[[int], None] | None = None,
 ) -> FlagSummary:
     """Decide for every row of a table whether to follow it up, and write the decisions.
@@ -95,12 +97,12 @@ def flag_rows(
         A table with the ids of cases to leave out, such as those that were reviewed before.
     at_most : int, default=None
         If more rows than this are flagged, a TooManyFlagsError is raised before they are written.
+    budget : float, default=None
+        The same for their work, for a model that was fitted with efforts.
+    worth : float, default=None
+        Leave out flags of less expected value per unit of effort.
     reading : ReadOptions, default=None
         What to know about this file; `None` reads it as the table of the fit.
-    work : WorkColumns, default=None
-        Other names of the columns with values and efforts than in the fit; a budget: if the flags
-        take more work, a TooManyFlagsError is raised before they are written; and what a flag must
-        be worth.
     on_progress : callable, default=None
         Called with the number of rows decided so far.
 
@@ -109,9 +111,7 @@ def flag_rows(
     FlagSummary
         How many rows were read and flagged, with notes and findings.
     """
-    work = work or WorkColumns()
-    model.check_weighs(work)
-    model = model.reading_work(work)
+    model.check_budget(budget)
     cases = CaseReader(
         model,
         path,
@@ -122,7 +122,7 @@ def flag_rows(
         reading=reading,
         on_progress=on_progress,
     )
-    job = _Job(model, path, work, cases, reasons=reasons, at_most=at_most)
+    job = _Job(model, cases, reasons=reasons, at_most=at_most, budget=budget, worth=worth)
     decided = (job.decide(some) for some in cases if len(some))
     first = list(islice(decided, 1))  # now the types of the columns are known
     with TableWriter(file, format, job.types()) as output:
@@ -137,17 +137,17 @@ class _Job:
     def __init__(
         self,
         model: TableModel,
-        path: Path,
-        work: WorkColumns,
         cases: CaseReader,
         *,
         reasons: bool,
         at_most: int | None,
+        budget: float | None,
+        worth: float | None,
     ) -> None:
-        self._model, self._path, self._work, self._cases = model, path, work, cases
-        self._unit = (model.schema.work or work).unit
-        self._reasons, self._at_most = reasons, at_most
-        self._n_flagged = self._n_not_worth = self._n_too_large = 0
+        self._model, self._cases, self._reasons = model, cases, reasons
+        self._at_most, self._budget, self._worth = at_most, budget, worth
+        self._unit = (model.schema.work or WorkColumns()).unit
+        self._n: Counter[str] = Counter()
         self._effort, self._value = Fraction(0), 0.0
         self._flagged_ids = RepeatedIds()
 
@@ -162,10 +162,10 @@ class _Job:
         decided = self._model.decide(cases)
         self._cases.monitor.add_flags(decided.flagged)
         flagged, scores = decided.flagged, np.asarray(decided.scores, dtype=np.float64)
-        if self._work.worth is not None:
-            flagged = flagged & self._model.are_worth(decided, self._work.worth)
-        self._n_not_worth += int((decided.flagged & ~flagged).sum())
-        self._n_too_large += int(self._model.too_large(cases).sum())
+        if self._worth is not None:
+            flagged = flagged & self._model.are_worth(decided, self._worth)
+        self._n["not worth"] += int((decided.flagged & ~flagged).sum())
+        self._n["too large"] += int(self._model.too_large(cases).sum())
         self._count(cases, flagged, scores)
         id = self._cases.id
         return {
@@ -178,7 +178,7 @@ class _Job:
 
     def _count(self, cases: CaseRows, flagged: Mask, scores: Doubles) -> None:
         """Add up flags, work and value; too many flags, and too much work, raise an error."""
-        self._n_flagged += int(flagged.sum())
+        self._n["flagged"] += int(flagged.sum())
         if cases.names is not None:
             self._flagged_ids.add(cases.names[flagged])
         _, efforts = self._model.weighed_by(cases)
@@ -186,30 +186,21 @@ class _Job:
         self._value += float((scores[flagged] * own).sum())
         units = count_in_units(own)
         self._effort += units.unit * int(units.efforts.sum())
-        too_much, budget = None, self._work.budget
-        if self._at_most is not None and self._n_flagged > self._at_most:
-            too_much = (
-                f"More than {self._at_most:,} rows of {self._path} would be flagged: "
-                f"{self._n_flagged:,} of the first {self._cases.n_read:,}"
-            )
-        elif budget is not None and self._effort > exact(budget):
-            too_much = (
-                f"The flags of {self._path} would take more than {number(budget, 12)} {self._unit}"
-            )
-        if too_much is not None:
-            raise TooManyFlagsError(
-                f"{too_much}. Nothing was written. Look for the cause with: shortlist check. For a "
-                "list of a fixed length, or within a budget, use: shortlist select."
-            )
+        for spent, most, unit in (
+            (self._n["flagged"], self._at_most, "places"),
+            (self._effort, self._budget, self._unit),
+        ):
+            if most is not None and spent > exact(most):
+                raise TooManyFlagsError(
+                    f"The flags of {self._cases.path} would take more than {number(most, 12)} "
+                    f"{unit}: {number(float(spent))} for the first {self._cases.n_read:,} rows. "
+                    "Nothing was written. Look for the cause with: shortlist check. For a list of "
+                    "a fixed length, or within a budget, use: shortlist select."
+                )
 
     def _reasons_for(self, cases: CaseRows, flagged: Mask) -> list[str | None]:
-        places = np.flatnonzero(flagged)
-        texts: list[str | None] = [None] * len(cases)
-        for place, reasons in zip(
-            places, reasons_for(self._model, cases.X.iloc[places]), strict=True
-        ):
-            texts[place] = "; ".join(reason.in_words for reason in reasons)
-        return texts
+        reasons = iter(reasons_for(self._model, cases.X[flagged]))
+        return [reasons_in_words(next(reasons)) if each else None for each in flagged]
 
     def summary(self, output: TableWriter) -> FlagSummary:
         """Return what was counted, in numbers and in words."""
@@ -222,7 +213,7 @@ class _Job:
                 work |= {"effort": float(self._effort), "allowed": allowed, "unit": self._unit}
         return FlagSummary(
             monitor.n_items,
-            self._n_flagged,
+            self._n["flagged"],
             classifier.capacity_fraction_,
             classifier.guarantee,
             [*output.notes, *self._notes()],
@@ -231,19 +222,17 @@ class _Job:
         )
 
     def _notes(self) -> list[str]:
-        too_large = (
-            f"Cases that take more than {self._model.classifier.max_effort or 0:g} {self._unit}, "
-            "the most that the promise of the model covers, are not flagged: "
-            f"{self._n_too_large:,} here. To allow more, fit with max_effort=..."
-        )
-        not_worth = (
-            f"Cases above the threshold that do not reach worth={self._work.worth or 0:g} are not "
-            f"flagged: {self._n_not_worth:,} here."
-        )
         again = "which is flagged as well. In a list of shortlist select, each id takes one place."
-        return [
-            *self._cases.notes,
-            *self._flagged_ids.notes(self._cases.id, again),
-            *([not_worth] if self._n_not_worth else []),
-            *([too_large] if self._n_too_large else []),
-        ]
+        notes = [*self._cases.notes, *self._flagged_ids.notes(self._cases.id, again)]
+        if self._n["not worth"]:
+            notes.append(
+                f"Cases above the threshold that do not reach worth={self._worth:g} are not "
+                f"flagged: {self._n['not worth']:,} here."
+            )
+        if self._n["too large"]:
+            notes.append(
+                f"Cases that take more than {self._model.classifier.max_effort:g} {self._unit}, "
+                "the most that the promise of the model covers, are not flagged: "
+                f"{self._n['too large']:,} here. To allow more, fit with max_effort=..."
+            )
+        return notes

@@ -223,16 +223,13 @@ class TableModel:
         merged = (work or WorkColumns()).after(self.schema.work)
         return replace(self, schema=replace(self.schema, work=merged if merged.columns else None))
 
-    def check_weighs(self, work: WorkColumns) -> None:
-        """Raise an error for columns that the rule of this model does not weigh."""
-        kept = self.schema.work or WorkColumns()
-        for option, needed in (("value", "value"), ("effort", "effort"), ("budget", "effort")):
-            if getattr(work, option) is not None and getattr(kept, needed) is None:
-                raise TableError(
-                    f"{option}=... was given, and the model was fitted without {needed}=..., which "
-                    f"its threshold does not weigh. Fit with {needed}=..., or make a list: "
-                    "shortlist select."
-                )
+    def check_budget(self, budget: float | None) -> None:
+        """Raise an error for a budget of work if the rule of this model does not weigh work."""
+        if budget is not None and (self.schema.work or WorkColumns()).effort is None:
+            raise TableError(
+                "budget=... was given, and the model was fitted without effort=..., which its "
+                "threshold does not weigh. Fit with effort=..., or make a list: shortlist select."
+            )
 
     def predict(self, X: Any) -> Mask:
         """Return what the model of lists predicts uncalibrated; of several models, the majority.

@@ -66,6 +66,11 @@ def reasons_for(
     ]
 
 
+def reasons_in_words(reasons: list[Reason]) -> str:
+    """Return the reasons for a score as one text."""
+    return "; ".join(reason.in_words for reason in reasons)
+
+
 def _shown(value: Any, kind: str) -> Any:
     """Return a value in the form of the table: a date as a date, None if it is missing."""
     if kind == "categorical":

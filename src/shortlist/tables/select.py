@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
-from fractions import Fraction
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from .._core.arrays import Floats, Mask, Rows
+from .._core.arrays import Rows
 from .._core.extras import load_extra
 from .._core.ids import tie_keys_of
 from .._core.probing import BY_SCORE, PROBE, check_probe, draw_probes, probe_seed
@@ -21,19 +20,72 @@ from ..exceptions import TableError
 from ..worth import expected_worth
 from ._labels import RepeatedIds
 from .cases import CaseReader, CaseRows
-from .lists import LIST_COLUMNS, PROBE_COLUMNS, SelectedRow, Selection
 from .model import TableModel
+from .monitor import Finding
 from .options import ReadOptions
-from .reasons import reasons_for
+from .reasons import reasons_for, reasons_in_words
 from .work import WorkColumns
 
 pd = load_extra("pandas", needed_for="Reading tables")
 
+#: The columns of a list besides the id and those carried along, and their types in a file.
+_COLUMNS = {
+    "rank": "int64",
+    "row": "int64",
+    "score": "double",
+    "probability": "double",
+    "reasons": "string",
+}
+#: More columns of a list with probes: how a row got its place, and with which probability.
+_PROBE_COLUMNS = {"selected_by": "string", "inclusion": "double"}
 _SHOWN = 8
 #: Rows that are held besides those of the list, until the last ones are dropped.
 _SPARE = 1 << 16
 
 Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """A list of rows, the most suspicious first, and what there is to say about it.
+
+    Attributes
+    ----------
+    columns : dict
+        The list, column by column: `rank`, `row` (counted from 1 below the heading), the id under
+        its own name, `score`, `probability` and `reasons`; with probes, `selected_by` ("score" or
+        "probe") and `inclusion`, the probability of being selected; and the columns carried along.
+    types : dict
+        The types of these columns in a file.
+    id : str or None
+        The name of the column with the ids.
+    n_items : int
+        Number of rows in the table.
+    notes : list of str
+        Repeated ids, full lists and other things to know.
+    findings : list of Finding
+        What does not fit the model card.
+    """
+
+    columns: dict[str, list[Any]]
+    types: dict[str, str]
+    id: str | None
+    n_items: int
+    notes: list[str]
+    findings: list[Finding]
+
+    def __len__(self) -> int:
+        return len(self.columns["rank"])
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """The list, row by row."""
+        return pd.DataFrame(self.columns, dtype=object).to_dict("records")
+
+    def in_words(self) -> dict[str, list[Any]]:
+        """Return the columns with reasons as texts."""
+        reasons = map(reasons_in_words, self.columns["reasons"])
+        return {**self.columns, "reasons": list(reasons)}
 
 
 def select_rows(
@@ -89,7 +141,7 @@ def select_rows(
     Returns
     -------
     Selection
-        A sequence of rows with the score, the probability if the learner has one, and the columns
+        Columns and rows with the score, the probability if the learner has one, and the columns
         that raised the score; and notes.
     """
     work = (work or WorkColumns()).for_list(model.schema.work)
@@ -105,7 +157,7 @@ def select_rows(
         id=id,
         exclude=exclude,
         segment=segment,
-        taken={**LIST_COLUMNS, **PROBE_COLUMNS},
+        taken={**_COLUMNS, **_PROBE_COLUMNS},
         reading=reading,
         on_progress=lambda n_rows: on_progress(f"{n_rows:,} rows scored", 0, 0),
     )
@@ -114,20 +166,39 @@ def select_rows(
     once = "which takes one place of the list, with its highest score."
     notes = [*read.notes, *pool.ids.notes(read.id, once)]
     ranked = pool.ranked()
+    probes: dict[str, Any] = {}
     if work.is_given:
-        drawn = _most_value(model, ranked, count, work, notes)
+        places = _most_value(model, ranked, count, work, notes)
     else:
-        chosen = _cut(ranked, count, read, segment, path, notes)
-        drawn = _with_probes(model, ranked, chosen, check_probe(probe))
-    listed = ranked.take(drawn.rows)
+        places = _cut(ranked, count, read, segment, path, notes)
+        if check_probe(probe):
+            places, probes = _with_probes(model, ranked, places, probe)
+    listed = ranked.take(places)
     if listed.names is None and (n_copies := int(listed.X.duplicated().sum())):
         notes.append(
             f"{n_copies:,} rows of the list are copies of other rows in all columns that the model "
             "uses, and take places of their own. If a column names the case, use id=..."
         )
-    rows = _described(model, listed, drawn, on_progress)
-    findings = read.monitor.findings()
-    return Selection(rows, read.id, read.types, read.n_read, notes, findings, probe > 0)
+    named = {} if read.id is None else {read.id: listed.names}
+    columns = {
+        "rank": np.arange(1, len(listed) + 1),
+        "row": listed.numbers + 1,
+        **named,
+        "score": listed.scores,
+        "probability": _probabilities(model, listed),
+        "reasons": reasons_for(model, listed.X, on_progress=on_progress),
+        **probes,
+        **listed.carried(),
+    }
+    types = {**_COLUMNS, **dict.fromkeys(named, "string"), **_PROBE_COLUMNS, **read.types}
+    return Selection(
+        {name: list(pd.Series(column, dtype=object)) for name, column in columns.items()},
+        {name: types[name] for name in columns},
+        read.id,
+        read.n_read,
+        notes,
+        read.monitor.findings(),
+    )
 
 
 def _check_count(
@@ -199,25 +270,16 @@ class _Pool:
         return cases.take(order)
 
 
-class _Drawn(NamedTuple):
-    """The places of a list, which of them are probes, and how likely each was selected."""
-
-    rows: Rows
-    is_probe: Mask
-    inclusion: Floats
-
-
 def _most_value(
     model: TableModel, cases: CaseRows, count: Any, work: WorkColumns, notes: list[str]
-) -> _Drawn:
+) -> Rows:
     """Return the places of most expected value, the highest value per unit of effort first."""
     p = model.probabilities(cases.X)
     found = work.choose(p, cases.values, cases.efforts, count)
     notes.append(work.in_words(found))
     worth = expected_worth(p, values=cases.values, efforts=cases.efforts)
     chosen = np.flatnonzero(found.flagged)
-    chosen = chosen[np.argsort(-worth[chosen], kind="stable")]
-    return _Drawn(chosen, np.zeros(chosen.size, dtype=bool), np.ones(chosen.size))
+    return chosen[np.argsort(-worth[chosen], kind="stable")]
 
 
 def _cut(
@@ -268,48 +330,29 @@ def _shown(names: list[str]) -> str:
     return ", ".join(map(repr, names[:_SHOWN])) + (", ..." if len(names) > _SHOWN else "")
 
 
-def _with_probes(model: TableModel, cases: CaseRows, chosen: Rows, probe: Fraction) -> _Drawn:
+def _with_probes(
+    model: TableModel, cases: CaseRows, chosen: Rows, probe: float
+) -> tuple[Rows, dict[str, Any]]:
     """Give the last places to rows below the cut; they stand where their scores put them."""
     seed = probe_seed(check_seed(model.classifier.random_state))
     keys = tie_keys_of(cases.X, cases.names, seed=seed)
     codes = None
     if cases.segments is not None:
         codes = np.unique(cases.segments.astype(str), return_inverse=True)[1]
-    places = -np.arange(len(cases), dtype=np.float64)  # the order is known, and has no ties
     drawn = draw_probes(
         np.isin(np.arange(len(cases)), chosen),
-        places,
+        -np.arange(len(cases), dtype=np.float64),  # the order is known, and has no ties
         lambda rows: np.zeros(rows.size),
         keys,
-        probe,
+        check_probe(probe),
         groups=codes,
     )
     listed = np.flatnonzero(drawn.flagged)
-    return _Drawn(listed, drawn.is_probe[listed], drawn.probabilities[listed])
+    selected_by = np.where(drawn.is_probe[listed], PROBE, BY_SCORE)
+    return listed, {"selected_by": selected_by, "inclusion": drawn.probabilities[listed]}
 
 
-# --- what is said about each ---
-
-
-def _described(
-    model: TableModel, listed: CaseRows, drawn: _Drawn, on_progress: Progress
-) -> list[SelectedRow]:
-    probabilities = None
-    if model.gives_probabilities and len(listed):
-        probabilities = model.probabilities(listed.X)
-    reasons = reasons_for(model, listed.X, on_progress=on_progress)
-    kept = listed.carried()
-    return [
-        SelectedRow(
-            rank=place + 1,
-            row=row + 1,
-            id=None if listed.names is None else str(listed.names[place]),
-            score=float(listed.scores[place]),
-            probability=None if probabilities is None else float(probabilities[place]),
-            reasons=reasons[place],
-            kept={name: values[place] for name, values in kept.items()},
-            selected_by=PROBE if drawn.is_probe[place] else BY_SCORE,
-            inclusion=float(drawn.inclusion[place]),
-        )
-        for place, row in enumerate(listed.numbers.tolist())
-    ]
+def _probabilities(model: TableModel, listed: CaseRows) -> Any:
+    if not model.gives_probabilities or not len(listed):
+        return [None] * len(listed)
+    return model.probabilities(listed.X)
