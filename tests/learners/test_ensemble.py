@@ -133,14 +133,6 @@ def test_an_interrupted_fit_resumes(mixed, tmp_path, monkeypatch):
     assert_array_equal(resumed.decision_function(X), whole.decision_function(X))
 
 
-def test_time_that_is_over_leaves_members_out(mixed):
-    """But never the first one."""
-    X, y = mixed
-    model = quick(minutes=1e-9).fit(X, y)
-    assert list(model.members_) == ["boosting"]
-    assert model.weights_ == {"boosting": {"flexible": 1.0}}
-
-
 def test_without_lightgbm_scikit_learn_boosts(mixed, monkeypatch):
     """And nothing else changes."""
     X, y = mixed
@@ -259,7 +251,6 @@ def test_classes_of_a_sample_keep_their_weight():
         ({"members": "forest"}, "members must be a tuple"),
         ({"members": ("oracle",)}, "members must be one of 'boosting'"),
         ({"size": "huge"}, "size must be one of 'quick'"),
-        ({"minutes": -1}, "minutes"),
     ],
 )
 def test_wrong_options_are_named(mixed, options, complaint):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import zlib
 from collections.abc import Callable
 from typing import Any, Self, TypeVar
@@ -20,7 +19,7 @@ from sklearn.utils.validation import (
 from .._core.arrays import Doubles, Mask, Rows
 from .._core.folds import check_classes, check_labels
 from .._core.labels import find_rare, rare_share
-from .._core.validation import check_option, check_positive, check_sample_weight, check_seed
+from .._core.validation import check_option, check_sample_weight, check_seed
 from ..capacity import Capacity, check_capacity
 from ._fitting import (
     FEWEST_JUDGED,
@@ -67,9 +66,6 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
         :class:`~sklearn.ensemble.HistGradientBoostingClassifier`.
     size : {"quick", "default", "thorough"}, default="default"
         How many trees are grown and how often members are fitted anew with other random numbers.
-    minutes : float, default=None
-        Most time for the fit. Models are left out when it is over; the first one is always
-        fitted. Results then depend on the speed of the machine.
     memory : str or joblib.Memory, default=None
         A folder for finished members. A fit that was interrupted resumes there when it is called
         again with the same rows and parameters.
@@ -147,7 +143,6 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
         rare_label: Any = None,
         members: tuple[str, ...] = tuple(MEMBERS),
         size: str = "default",
-        minutes: float | None = None,
         memory: Any = None,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -156,7 +151,6 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
         self.rare_label = rare_label
         self.members = members
         self.size = size
-        self.minutes = minutes
         self.memory = memory
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -194,8 +188,6 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
             )
         for name in self.members:
             check_option("members", name, MEMBERS)
-        if self.minutes is not None:
-            check_positive("minutes", self.minutes)
         if self.capacity is not None:
             check_capacity(self.capacity)
         return SIZES[check_option("size", self.size, SIZES)]
@@ -259,16 +251,13 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
         *,
         judges: bool,
     ) -> dict[str, Fitted]:
-        """Fit the models round by round while time lasts; return what the first round says.
+        """Fit the models round by round; return what the first round says.
 
         Later rounds fit the forms that the first one kept.
         """
-        ends = np.inf if self.minutes is None else time.monotonic() + 60 * self.minutes
         self.members_: ByForm[list[Any]] = {}
         first: dict[str, Fitted] = {}
         for done, (name, seed) in enumerate(seeds):
-            if done and time.monotonic() >= ends:
-                break
             announce_member(name, done, len(seeds))
             known = tuple(self.members_.get(name, ()))
             fitted = fit(name, seed, known or forms, judges=judges and not known)

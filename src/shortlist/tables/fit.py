@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from .._core.arrays import Mask, Rows
 from .._core.folds import holds_out
 from .._core.ids import repeats_of
 from .._core.labels import rare_share
-from .._core.validation import check_count, check_number, check_option, check_positive, name_rows
+from .._core.validation import check_count, check_number, check_option, name_rows
 from .._core.written import counted, number, percent
 from ..capacity import Capacity, exact
 from ..classifier import CapacityClassifier
@@ -43,7 +43,7 @@ from .money import Money, money_of, weighed_columns
 from .options import ReadOptions
 from .read import open_table
 from .recalibrate import recalibrate_table
-from .rules import Unseen, measure_out_of_fold, measure_test_rows
+from .rules import measure_out_of_fold, measure_test_rows
 from .schema import (
     TableRows,
     TableSchema,
@@ -65,8 +65,6 @@ _FOLDS = {
     "default": ("quick", {10_000: N_FOLDS, 50_000: 5, np.inf: 3}),
     "thorough": ("default", {np.inf: N_FOLDS}),
 }
-#: The share of the time for the ensemble that ranks lists, about what it costs.
-_LIST_SHARE = 1 / 3
 #: Guarantees that do not hold with several thresholds need one model, and rows it has not seen.
 _SHARE_FOR_THRESHOLD = 0.25
 #: The share of the rows that measures a trained model, and of the latest rows that test any model.
@@ -112,7 +110,6 @@ def fit_table(
     n_batches: int = 1,
     own: Any = None,
     size: str = "default",
-    minutes: float | None = None,
     folds: int | None = None,
     test_share: float | None = None,
     time: str | None = None,
@@ -166,8 +163,6 @@ def fit_table(
     size : {"quick", "default", "thorough"}, default="default"
         How large the ensemble is. Those of folds are smaller: quick, or "default" beside a
         thorough one.
-    minutes : float, default=None
-        Most time for the members of all ensembles. Results then depend on the machine.
     folds : int, default=None
         Number of models for single rows, each without the rows of its fold. `None` makes ten; for
         ensembles five above 10,000 rows and three above 50,000, and with ``size="quick"`` at most
@@ -210,51 +205,47 @@ def fit_table(
     check_option("size", size, SIZES)
     check_option("learner", learner, LEARNERS)
     is_ready = own is not None and is_trained(own)
-    share = _SHARE_TO_MEASURE if is_ready else _check_test_share(test_share, time)
     if is_ready:
-        for_a_fit = {
-            "size": size, "minutes": minutes, "folds": folds, "test_share": test_share,
-            "time": time, "group": group, "n_jobs": n_jobs, "memory": memory,
-        }  # fmt: skip
+        for_a_fit = {"folds": folds, "test_share": test_share, "time": time, "group": group}
+        for_a_fit |= {"n_jobs": n_jobs, "memory": memory, "size": size.removeprefix("default")}
         _check_unused(for_a_fit)
+    share = _SHARE_TO_MEASURE if is_ready else _check_test_share(test_share, time)
     on_progress = on_progress or (lambda step, done, total: None)
     on_progress("reading", 0, 1)
-    rows, schema, notes = read_to_fit(
-        path, reading, labelled_only=labelled_only, target=target, id=id, rare=rare, work=work
-    )
+    named = {"target": target, "id": id, "rare": rare, "work": work}
+    rows, schema, notes = read_to_fit(path, reading, labelled_only=labelled_only, **named)
     if is_ready:
         schema, about = columns_of_trained(own, schema, str(path))
         rows, notes = rows.of_columns(schema.features), [*notes, *about]
     schema = _with_bound(schema, rows, capacity, guarantee, notes)
-    aside = set_aside(rows, schema, time=time, group=group)
+    times, groups = set_aside(rows, schema, time=time, group=group)
     notes += [n for f in schema.features if f.name == time for n in notes_on_times(rows.X[time], f)]
     rows, schema = _without(rows, schema, (time, group))
     notes += notes_on(rows, schema)
-    apart = aside
-    if share and aside.groups is None:  # no row tests a model that has learned from its copy
-        apart = aside._replace(groups=repeats_of(rows.X, labels_of(rows)).groups)
-    learn, test = divide_rows(labels_of(rows), apart, test_share=share, random_state=random_state)
+    apart = groups
+    if share and groups is None:  # no row tests a model that has learned from its copy
+        apart = repeats_of(rows.X, labels_of(rows)).groups
+    learn, test = divide_rows(labels_of(rows), times, apart, share=share, seed=random_state)
     promise = {
         "capacity": capacity, "guarantee": guarantee, "confidence": confidence,
         "n_batches": n_batches, "random_state": random_state,
     }  # fmt: skip
-    data = _Data(rows, rows.take(learn), rows.take(test), schema, promise, unlabelled)
-    groups = None if aside.groups is None else aside.groups[learn]
+    groups = None if groups is None else groups[learn]
+    fit = _Fit(rows, rows.take(learn), rows.take(test), groups, schema, promise, notes, unlabelled)
     if is_ready:
-        data.check_enough(rows, _FEWEST_TO_CALIBRATE)
-        model = data.model(adapted(own, schema), own_name(own), None, cv="prefit")
-        model = data.recalibrated(model, notes)
-        return data.result(model, measure_test_rows(model, data.test), "held-out", notes)
-    data.check_enough(data.learned, _FEWEST)
-    data.check_unlabelled()
+        fit.check_enough(rows, _FEWEST_TO_CALIBRATE)
+        return fit.measured(fit.model(adapted(own, schema), own_name(own), cv="prefit"))
+    fit.check_enough(fit.learned, _FEWEST)
+    fit.check_unlabelled()
     is_ensemble = own is None and learner == "auto"
     fold_size, n_folds = folds_for(size if is_ensemble else "thorough", learn.size)
-    cv = data.cv(n_folds if folds is None else check_count("folds", folds), groups)
+    cv = fit.cv(n_folds if folds is None else check_count("folds", folds))
     n_folds = 1 if holds_out(cv) else int(cv)
     if own is None:
         options = {"n_jobs": n_jobs, "memory": memory, "random_state": random_state}
-        make = partial(make_estimator, learner, schema, capacity=data.as_flags(), **options)
-        estimator, of_lists = _sized(make, (fold_size, size), minutes, n_folds)
+        make = partial(make_estimator, learner, schema, capacity=fit.as_flags(), **options)
+        estimator = make(size=fold_size if n_folds > 1 else size)
+        of_lists = make(size=size) if n_folds > 1 else None
     else:
         learner, estimator = own_name(own), own_pipeline(own, schema)
         of_lists = estimator if n_folds > 1 else None
@@ -263,34 +254,29 @@ def fit_table(
     with watching_members(_counted(on_progress, total)):
         prevalence = _prevalence(labels_of(rows), capacity, guarantee)
         options = {"cv": cv, "prevalence": prevalence, "list_estimator": of_lists}
-        model = data.model(estimator, learner, groups, **options)
-    if test.size:
-        where, model = "held-out" if time is None else "latest", data.recalibrated(model, notes)
-        return data.result(model, measure_test_rows(model, data.test), where, notes)
-    where = "calibration" if holds_out(cv) else "out-of-fold"
-    unseen = measure_out_of_fold(model, data.learned)
-    return data.result(data.recalibrated(model, notes), unseen, where, notes)
+        model = fit.model(estimator, learner, **options)
+    return fit.measured(model, "held-out" if time is None else "latest")
 
 
 def _check_unused(for_a_fit: dict[str, Any]) -> None:
     """Raise an error for what a trained model does not use."""
-    defaults = {"size": "default"}
-    unused = [name for name, given in for_a_fit.items() if given != defaults.get(name)]
-    if unused:
-        named = ", ".join(f"{name}=..." for name in unused)
+    named = ", ".join(f"{name}=..." for name, given in for_a_fit.items() if given not in (None, ""))
+    if named:
         raise TableError(f"The model is trained; {named} would not be used.")
 
 
 @dataclass(frozen=True)
-class _Data:
+class _Fit:
     """The rows of a table, those to learn from and those that test, and the promise."""
 
     rows: TableRows
     learned: TableRows
     test: TableRows
+    groups: NDArray[Any] | None
     schema: TableSchema
     promise: dict[str, Any]
-    unlabelled: Path | None = None
+    notes: list[str]
+    unlabelled: Path | None
 
     @property
     def capacity(self) -> Capacity:
@@ -298,13 +284,7 @@ class _Data:
         capacity: Capacity = self.promise["capacity"]
         return capacity
 
-    def model(
-        self,
-        estimator: Any,
-        learner: str,
-        groups: NDArray[Any] | None,
-        **options: Any,
-    ) -> TableModel:
+    def model(self, estimator: Any, learner: str, **options: Any) -> TableModel:
         """Fit a classifier with the promise to the rows to learn from."""
         work, learned = self.schema.work, self.learned
         if work is not None:
@@ -316,7 +296,7 @@ class _Data:
             learned.X,
             labels_of(learned),
             ids=learned.ids,
-            groups=groups,
+            groups=self.groups,
             values=learned.values,
             efforts=learned.efforts,
         )
@@ -340,13 +320,13 @@ class _Data:
             profiles=column_profiles(calibrated.X, self.schema, bins_from=bins_from),
         )
 
-    def cv(self, wanted: int, groups: NDArray[Any] | None) -> int | float:
+    def cv(self, wanted: int) -> int | float:
         """Return the number of folds, or the share of the rows that sets one threshold.
 
         With a budget of work there are so few that each fold has one for some of the largest cases:
         each keeps its budget by itself, and its promise costs the effort of one largest case.
         """
-        work, is_rare = self.schema.work, labels_of(self.learned)
+        work, is_rare, groups = self.schema.work, labels_of(self.learned), self.groups
         if groups is not None and np.unique(groups[is_rare]).size < _FEWEST_FOLDS:
             raise TableError(
                 "group=... puts all rare rows into one group, and a model would have none to learn "
@@ -391,34 +371,45 @@ class _Data:
             with self.schema.open(path) as source:
                 self.schema.rows(source)
 
-    def recalibrated(self, model: TableModel, notes: list[str]) -> TableModel:
+    def measured(self, model: TableModel, tested_on: str = "held-out") -> FitResult:
+        """Measure a model on rows that it has not seen, and put that into its card.
+
+        Test rows measure the threshold of unlabelled rows; otherwise, rows of the fit measure the
+        one before it.
+        """
+        if len(self.test.X):
+            model = self._recalibrated(model)
+            unseen = measure_test_rows(model, self.test)
+        else:
+            tested_on = "calibration" if holds_out(model.classifier.cv) else "out-of-fold"
+            unseen = measure_out_of_fold(model, self.learned)
+            model = self._recalibrated(model)
+        card = replace(
+            model.card,
+            **_sizes("n_test", "n_test_rare", unseen.rows),
+            rules=tuple(unseen.rules),
+            measured_on=tested_on,
+            notes=tuple(self.notes),
+        )
+        known = weighed_columns(model, unseen.rows, unseen.probabilities)
+        known |= {"is_rare": labels_of(unseen.rows), "flagged": unseen.flagged}
+        return FitResult(replace(model, card=card), money_of(model, known))
+
+    def _recalibrated(self, model: TableModel) -> TableModel:
         """Return a model with a threshold from unlabelled rows, if there are any; note that."""
         if self.unlabelled is None:
             return model
         found = recalibrate_table(model, self.unlabelled)
         measured = "." if len(self.test.X) else "; what is measured here is that before it."
-        notes += [
-            *found.notes,
-            *(finding.message for finding in found.findings),
-            f"The threshold for single rows rests on {found.n_rows:,} rows of {self.unlabelled}"
-            f"{measured}",
-        ]
-        return found.model
-
-    def result(
-        self, model: TableModel, unseen: Unseen, measured_on: str, notes: list[str]
-    ) -> FitResult:
-        """Put what was measured on rows that a model has not seen into its card."""
-        card = replace(
-            model.card,
-            **_sizes("n_test", "n_test_rare", unseen.rows),
-            rules=tuple(unseen.rules),
-            measured_on=measured_on,
-            notes=tuple(notes),
+        self.notes.extend(
+            [
+                *found.notes,
+                *(finding.message for finding in found.findings),
+                f"The threshold for single rows rests on {found.n_rows:,} rows of "
+                f"{self.unlabelled}{measured}",
+            ]
         )
-        known = weighed_columns(model, unseen.rows, unseen.probabilities)
-        known |= {"is_rare": labels_of(unseen.rows), "flagged": unseen.flagged}
-        return FitResult(replace(model, card=card), money_of(model, known))
+        return found.model
 
 
 def _sizes(every: str, rare: str, rows: TableRows) -> dict[str, Any]:
@@ -459,18 +450,6 @@ def _without(
     if not kept:
         raise TableError("There is no column left to learn from besides those that were named.")
     return rows.of_columns(kept), replace(schema, features=kept)
-
-
-def _sized(
-    make: Callable[..., Any], sizes: tuple[str, str], minutes: float | None, n_folds: int
-) -> tuple[Any, Any]:
-    """Return a model for each fold, and a larger one for lists; a single one does both."""
-    left = None if minutes is None else check_positive("minutes", minutes)
-    if n_folds == 1:
-        return make(size=sizes[1], minutes=left), None
-    for_list = None if left is None else _LIST_SHARE * left
-    for_fold = None if left is None else (1 - _LIST_SHARE) * left / n_folds
-    return make(size=sizes[0], minutes=for_fold), make(size=sizes[1], minutes=for_list)
 
 
 def _counted(on_progress: Progress, total: int) -> Progress:
@@ -537,16 +516,9 @@ def _prevalence(is_rare: Mask, capacity: Capacity, guarantee: str) -> float | No
 # --- which rows train, which are scored by models without them, and which only test ---
 
 
-class Sidelined(NamedTuple):
-    """Columns that order or group the rows; they are never learned from."""
-
-    times: NDArray[np.float64] | None = None
-    groups: NDArray[Any] | None = None
-
-
 def set_aside(
     rows: TableRows, schema: TableSchema, *, time: str | None, group: str | None
-) -> Sidelined:
+) -> list[NDArray[Any] | None]:
     """Return the columns that `time` and `group` name, or say what is wrong with them."""
     kinds = {feature.name: feature.kind for feature in schema.features}
     for option, name in (("time", time), ("group", group)):
@@ -568,29 +540,32 @@ def set_aside(
             problem = "is the same in all rows: a model would have no other group to learn from"
         if problem is not None:
             raise TableError(f"{option}=... names {name!r}, which {problem}.")
-    return Sidelined(*(None if name is None else rows.X[name].to_numpy() for name in (time, group)))
+    return [None if name is None else rows.X[name].to_numpy() for name in (time, group)]
 
 
 def divide_rows(
-    is_rare: Mask, aside: Sidelined, *, test_share: float, random_state: int
+    is_rare: Mask,
+    times: NDArray[np.float64] | None,
+    groups: NDArray[Any] | None,
+    *,
+    share: float,
+    seed: int,
 ) -> tuple[Rows, Rows]:
     """Return the rows to learn from, and those that only test: the latest, or groups, or any."""
     everything = np.arange(is_rare.size)
-    if test_share == 0:
+    if share == 0:
         return everything, everything[:0]
-    if aside.times is not None:
-        return _latest(aside.times, test_share)
-    if aside.groups is not None:
-        split = GroupShuffleSplit(1, test_size=test_share, random_state=random_state)
-        return next(split.split(everything, groups=aside.groups))
-    if round(test_share * is_rare.size) < 2:
+    if times is not None:
+        return _latest(times, share)
+    if groups is not None:
+        split = GroupShuffleSplit(1, test_size=share, random_state=seed)
+        return next(split.split(everything, groups=groups))
+    if round(share * is_rare.size) < 2:
         raise TableError(
-            f"test_share={test_share:g} of {is_rare.size:,} rows leaves none to test with. Raise "
+            f"test_share={share:g} of {is_rare.size:,} rows leaves none to test with. Raise "
             "it, or leave it out."
         )
-    learn, test = train_test_split(
-        everything, test_size=test_share, stratify=is_rare, random_state=random_state
-    )
+    learn, test = train_test_split(everything, test_size=share, stratify=is_rare, random_state=seed)
     return np.sort(learn), np.sort(test)
 
 
