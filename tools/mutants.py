@@ -154,8 +154,8 @@ MUTANTS = [
     Mutant("stored twice, hashed twice", "_core/ids.py", "    by_rows.sum_duplicates()\n", "", ("tests/thresholds/test_hashing.py",)),
     Mutant("a row's fold depends on the batch", "thresholds/rules.py", "picks(np.arange(n_rows(facts.X)))", "np.linspace(0, 0.99, n_rows(facts.X))", EVERY_ROW),
     # Write, sync, answer
-    Mutant("a switch waits for nobody", "service/_roster.py", "WHERE swap < ? AND", "WHERE swap < ? AND FALSE AND", SWAP),
-    Mutant("a model is loaded under the lock", "service/_waiting.py", "self._was_quick and model in self._models", "self._was_quick", SWAP),
+    Mutant("a switch waits for nobody", "service/_models.py", "return sum(model not in json.loads(loaded) for (loaded,) in rows)", "return 0", SWAP),
+    Mutant("a model is loaded under the lock", "service/_decider.py", "self._was_quick and model in self._models.loaded", "self._was_quick", SWAP),
     Mutant("a model of any unit", "service/_models.py", "if len(units) > 1 or (", "if (", SWAP),
     Mutant("a model of any columns", "service/_models.py", "if error is not None and (case or", "if False and (case or", SWAP),
     Mutant("the id follows the model", "service/setup.py", "                id_fields=model.id_fields,\n", "", SWAP),

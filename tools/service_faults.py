@@ -93,28 +93,30 @@ def mutate(name):
         _sqlite.SQLiteStore._give_back = lambda self: None
         _sqlite.SQLiteStore.lock = lambda self: None
     elif name == "answer-before-commit":
-        write = _decider.Decider._write
+        decide = _decider.Decider._decide
 
-        def early(self, replica, row, total, new, changes, batch):
+        def early(self, replica, row, total, batch):
             commit = self._store.commit
 
             def late(group):
                 made = {entry.case_id: entry for entry in group.entries}
-                for case in new:
-                    if case.case_id in made:
-                        self._tell(case, _decider.answer_of(made[case.case_id], repeated=False))
-                self._deliver(self._finished)
-                self._finished = []
+                for request in batch:
+                    if all(case.id in made for case in request.cases):
+                        entries = [made[case.id] for case in request.cases]
+                        request.answers = [
+                            _decider.answer_of(entry, repeated=False) for entry in entries
+                        ]
+                self._deliver([request for request in batch if request.answers])
                 time.sleep(0.01)
                 commit(group)
 
             self._store.commit = late
             try:
-                return write(self, replica, row, total, new, changes, batch)
+                return decide(self, replica, row, total, batch)
             finally:
                 del self._store.commit
 
-        _decider.Decider._write = early
+        _decider.Decider._decide = early
     elif name == "no-rewind":
         _decider.Replica.fork = lambda self: self
         doubt = _decider.Decider._doubt

@@ -232,46 +232,46 @@ class Client:
         *,
         again: bool = True,
     ) -> Any:
-        content = None if body is None else json.dumps(body, allow_nan=False).encode()
         for attempt in range(self._retries + 1):
+            after = "0"
             try:
-                status, after, answer = self._send(method, path, content, headers or {})
+                response, answer = self._send(method, path, body, headers or {})
             except (OSError, http.client.HTTPException) as error:
                 self.close()
-                problem, after = ServiceError(0, "no-answer", f"No answer: {error}"), None
-                if not again and not isinstance(error, ConnectionRefusedError):
-                    detail = f"No answer: {error}. The request may have counted."
-                    raise ServiceError(0, "no-answer", detail) from error
+                detail = f"No answer: {error}.{'' if again else ' The request may have counted.'}"
+                problem = ServiceError(0, "no-answer", detail)
+                can_repeat = again or isinstance(error, ConnectionRefusedError)
             else:
-                if status < 400:
+                if response.status < 400:
                     return answer
-                problem = _problem(answer, status)
-                if status not in _AGAIN or not again:
-                    raise problem
+                problem = _problem(answer, response.status)
+                can_repeat = again and response.status in _AGAIN
+                after = response.headers.get("Retry-After", "0")
+            if not can_repeat:
+                break
             if attempt < self._retries:
                 pause = min(0.05 * 2**attempt, 2.0) * random.uniform(0.5, 1)
-                time.sleep(max(pause, min(float(after or 0), 5.0)))
+                time.sleep(max(pause, min(float(after), 5.0)))
         raise problem
 
-    def _send(
-        self, method: str, path: str, content: bytes | None, extra: dict[str, str]
-    ) -> tuple[int, Any, Any]:
+    def _send(self, method: str, path: str, body: Any, headers: dict[str, str]) -> tuple[Any, Any]:
+        """Send a request; return the response, and its JSON or an empty object."""
         if self._link is None:
             secure = self._parts.scheme == "https"
             kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
-            assert self._parts.hostname is not None
-            self._link = kind(self._parts.hostname, self._parts.port, timeout=self._timeout)
-        headers = {**extra, **({} if content is None else {"Content-Type": "application/json"})}
+            self._link = kind(str(self._parts.hostname), self._parts.port, timeout=self._timeout)
+        content = None if body is None else json.dumps(body, allow_nan=False).encode()
+        if content is not None:
+            headers = {**headers, "Content-Type": "application/json"}
         if self._key is not None:
-            headers["Authorization"] = f"Bearer {self._key}"
+            headers = {**headers, "Authorization": f"Bearer {self._key}"}
         self._link.request(method, self._base + path, content, headers)
         response = self._link.getresponse()
         raw = response.read()
         try:
-            answer = json.loads(raw)
+            return response, json.loads(raw)
         except ValueError:
-            answer = {}
-        return response.status, response.headers.get("Retry-After"), answer
+            return response, {}
 
 
 def _problem(answer: Any, status: int = 0) -> ServiceError:

@@ -17,11 +17,10 @@ import numpy as np
 import uvicorn
 
 from shortlist.client import Client, ServiceError
-from shortlist.service._decider import Decider
+from shortlist.service._decider import Case, Decider, Request
 from shortlist.service._group import make_queue
 from shortlist.service._models import Item
 from shortlist.service._service import Service
-from shortlist.service._waiting import Case, Change, Ticket
 from shortlist.service.app import make_app
 from shortlist.service.databases import open_store
 from shortlist.service.settings import (
@@ -32,7 +31,7 @@ from shortlist.service.settings import (
     first_controller,
 )
 from shortlist.service.setup import prepare
-from shortlist.service.store import StoreError
+from shortlist.service.store import OBSERVATION, StoreError
 from shortlist.service.supervisor import HttpProtocol
 
 
@@ -124,9 +123,7 @@ class PlainModel:
 class PlainModels:
     """Gives out plain models."""
 
-    def __contains__(self, id):
-        """Whether a model is loaded."""
-        return True
+    loaded = (1, 2)
 
     def get(self, id, store):
         """Return a model."""
@@ -181,15 +178,15 @@ def make_decider(address, queue, deliver, *, build=None, clock=None, **options):
 
 
 def ask(decider, cases, *, patience=5.0):
-    """Submit cases as (id, score) or (id, fields), and return the ticket."""
-    ticket = Ticket(len(cases), time.monotonic() + patience)
+    """Submit cases as (id, score) or (id, fields), and return the request."""
     waiting = [
-        Case(ticket, place, str(id), repr(case).encode(),
+        Case(str(id), repr(case).encode(),
              {"id": id, **(case if isinstance(case, dict) else {"score": case})}, None)
-        for place, (id, case) in enumerate(cases)
+        for id, case in cases
     ]  # fmt: skip
-    assert decider.submit(waiting)
-    return ticket
+    request = Request(waiting, deadline=time.monotonic() + patience)
+    decider.submit(request)
+    return request
 
 
 class Crash(BaseException):
@@ -251,18 +248,25 @@ class Hand:
 
     def decide(self, cases, *, patience=60.0):
         """Decide about cases, given as (id, score), and return the answers."""
-        ticket = ask(self.decider, cases, patience=patience)
-        while ticket.left:
-            self.decider._round()
-        return ticket.answers
+        return self._answers(ask(self.decider, cases, patience=patience))
 
-    def change(self, kind, **body):
+    def change(self, kind, **change):
         """Change the capacity or the model, and return where it stands in the log."""
-        ticket = Ticket(1, time.monotonic() + 60)
-        self.decider.change(Change(ticket, kind, body, None))
-        while ticket.left:
+        request = Request(kind=kind, change=change, deadline=time.monotonic() + 60)
+        self.decider.submit(request)
+        return self._answers(request)[0]
+
+    def observe(self, scores):
+        """Let cases be observed only, and return where that stands in the log."""
+        cases = [Case("", b"", {"score": score}) for score in scores]
+        request = Request(cases, OBSERVATION, deadline=time.monotonic() + 60)
+        self.decider.submit(request)
+        return self._answers(request)[0]
+
+    def _answers(self, request):
+        while not request.answers:
             self.decider._round()
-        return ticket.answers[0]
+        return request.answers
 
     def close(self):
         """Close the connection."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from shortlist.online.decisions import REASONS
-from shortlist.service._waiting import Change, Ticket
+from shortlist.service._decider import Request
 from shortlist.service.store import CAPACITY, MODEL, Group, PromiseError
 from tests.service.helpers import FakeClock, FaultyStore, Hand, new_queue, open_store
 
@@ -190,10 +190,10 @@ def test_a_change_that_a_wrong_clock_refused_is_not_made_later(queue):
     hand.decide([("a", 1.0)])
     queue.clock.wall += 3_600
     hand.decide([("b", 9.0)])
-    ticket = Ticket(1, time.monotonic() + 60)
-    hand.decider.change(Change(ticket, CAPACITY, {"count": 9}, None))
+    request = Request(kind=CAPACITY, change={"count": 9}, deadline=time.monotonic() + 60)
+    hand.decider.submit(request)
     hand.decider._round()
-    assert [answer.kind for answer in ticket.answers] == ["clock"]
+    assert [answer.kind for answer in request.answers] == ["clock"]
     queue.clock.wall -= 3_600
     hand.decide([("b", 9.0)])
     assert queue.query("SELECT capacity FROM queue") == [(3,)]

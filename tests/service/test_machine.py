@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from shortlist import Capacity
 from shortlist.service.settings import first_controller
-from shortlist.service.store import CAPACITY, MODEL, OBSERVATION
+from shortlist.service.store import CAPACITY, MODEL
 from tests.service.helpers import (
     Crash,
     FakeClock,
@@ -121,11 +121,10 @@ def machine_for(make_address):
         @rule(who=st.integers(0, 1), scores=st.lists(st.integers(-3, 4), min_size=1, max_size=3))
         def observe(self, who, scores):
             """Cases are decided elsewhere, and all learn from them."""
-            told = self.hands[who].change(
-                OBSERVATION, model=self.memory.model, scores=[float(score) for score in scores]
-            )
+            told = self.hands[who].observe(scores)
             self.memory.high_water = told["at"]
-            self.memory.controller.observe([float(s) for s in scores], at=told["at"])
+            scored = [float(score) * self.memory.model for score in scores]
+            self.memory.controller.observe(scored, at=told["at"])
 
         @rule(who=st.integers(0, 1), step=st.sampled_from(FaultyStore.STEPS))
         def lose_connection_at_a_change(self, who, step):

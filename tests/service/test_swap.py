@@ -95,7 +95,7 @@ def test_a_switch_waits_until_every_worker_has_loaded_the_model(
             finally:
                 go_on.set()
             assert swapped.result().json()["model"] == 2
-        loaded = [client.service.models._loaded for client in (one, two)]
+        loaded = [client.service.models.loaded for client in (one, two)]
         assert all(2 in models for models in loaded)
         for client in (one, two):
             answer = client.post(f"{BASE}/decisions", json=case(f"after {client.base_url}"))

@@ -10,7 +10,7 @@ from shortlist.online.decisions import REASONS
 from shortlist.service.audit import audit_store
 from shortlist.service.databases import opened
 from shortlist.service.settings import QueueSettings, units_of
-from shortlist.service.store import CAPACITY, OBSERVATION, Group, PromiseError
+from shortlist.service.store import CAPACITY, MODEL, OBSERVATION, Group, PromiseError
 from tests.service.helpers import FakeClock, FaultyStore, Hand, new_queue
 
 PERIOD = 100.0
@@ -150,12 +150,14 @@ def test_observations_are_events_that_every_process_follows(address):
     desk = Desk(address, 3)
     one, other = desk.hand(), desk.hand()
     one.decide([("a", 0.0)])
-    told = one.change(OBSERVATION, model=1, scores=[5.0] * 40)
+    told = one.observe([5.0] * 40)
     [answer] = other.decide([("b", 2.5)])
     assert (answer.flag, answer.reason) == (False, "below threshold")
     assert answer.threshold >= 5.0
-    assert one.change(OBSERVATION, model=2, scores=[5.0]) == {"stale": True}
     [(kind, body)] = desk.query(f"SELECT kind, body FROM log WHERE seq = {told['seq']}")
     assert (kind, len(json.loads(body)["scores"])) == (OBSERVATION, 40)
+    other.change(MODEL, model=2)  # before the next ones are scored
+    [(body,)] = desk.query(f"SELECT body FROM log WHERE seq = {one.observe([5.0])['seq']}")
+    assert (json.loads(body)["model"], json.loads(body)["scores"]) == (2, [10.0])
     assert one.decide([("c", 0.0)])[0].reason in REASONS
     assert desk.close().n_replayed == 3

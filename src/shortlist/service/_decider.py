@@ -7,32 +7,71 @@ log says, and repeats; the ids of the cases make that harmless.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import math
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from itertools import chain
 from typing import Any
 
+import msgspec
+
+from ._api import Answer, Problem
 from ._group import GroupMaker, join_queue
 from ._models import ModelCache
-from ._replica import ReplayError, Replica
-from ._requests import Problem
-from ._waiting import Case, Change, Scorer, Ticket, Waiting, answer_of
+from ._replica import Arrival, ReplayError, Replica, drawn_of, reason_of
 from .settings import ClockError, ServiceConfig
-from .store import MODEL, Entry, Group, PromiseError, QueueRow, Store, StoreError
-
-__all__ = ["Decider"]
+from .store import (
+    DECISION,
+    MODEL,
+    OBSERVATION,
+    Entry,
+    Group,
+    PromiseError,
+    QueueRow,
+    Store,
+    StoreError,
+)
 
 _log = logging.getLogger("shortlist.service")
-MOST_IN_A_GROUP = 1_024  # the longest list is one group, if nothing else waits
+_MOST_IN_A_GROUP = 1_024  # cases, after which no other request joins a group
 _MANY = 64  # cases
 _MOST_WAITING = 20_000
 _ALARM_EVERY = 5.0  # seconds
-_WITHOUT_IDS = ("clock", "replay", "database")  # what these say is not about a case
-_GATHERING = 0.002  # seconds
+_DATABASE = "database"
+_WITHOUT_IDS = ("clock", "replay", _DATABASE)  # what these say is not about a case
+_QUICK, _GATHERING = 0.005, 0.002  # seconds
+
+
+class Case(msgspec.Struct, eq=False):
+    """A case that waits: what was sent, its score, and its answer once there is one."""
+
+    id: str
+    digest: bytes
+    fields: dict[str, Any]
+    key_id: str | None = None
+    score: float = 0.0
+    effort: float | None = None
+    answer: Any = None
+
+    def arrival(self, at: float) -> Arrival:
+        """Return what is decided about the case, and kept of it."""
+        return Arrival(self.score, self.id, at, self.effort, self.digest, self.key_id, self.fields)
+
+
+class Request(msgspec.Struct, eq=False):
+    """What waits for its answers, until a deadline: cases, or a change that all workers follow."""
+
+    cases: list[Case] = []
+    kind: int = DECISION
+    change: dict[str, Any] = {}
+    key_id: str | None = None
+    model: int = 0  # by which its cases are scored
+    deadline: float = 0.0
+    future: Any = None
+    answers: list[Any] = []
 
 
 class Decider:
@@ -49,7 +88,7 @@ class Decider:
     config : ServiceConfig
         The settings of the service.
     deliver : callable
-        Called with a list of finished tickets, from another thread.
+        Called with a list of finished requests, from another thread.
     """
 
     def __init__(
@@ -58,23 +97,21 @@ class Decider:
         store: Store,
         models: ModelCache,
         config: ServiceConfig,
-        deliver: Callable[[list[Ticket]], None],
+        deliver: Callable[[list[Request]], None],
     ) -> None:
         self.queue, self._store, self._models, self._config = queue, store, models, config
         self._deliver = deliver
-        self._scorer = Scorer(models, store)
-        self._cases: deque[Case] = deque()
-        self._changes: deque[Change] = deque()
-        self._finished: list[Ticket] = []
+        self._waiting: deque[Request] = deque()
+        self._finished: list[Request] = []
+        self._n_submitted = self._n_taken = 0  # cases; each counted by one thread
         self._wake = threading.Event()
         self._usual = 0.0  # cases in a group
-        self._connected = self._closing = False
-        self._failed = True  # until an attempt shows that cases can be decided
+        self._was_quick = self._closing = False
         #: The controller as this process knows it; others only read it.
         self.replica: Replica | None = None
         self.stopped: str | None = None
         self.id_fields: tuple[str, ...] = ("id",)
-        self.ready = False
+        self.ready = False  # until an attempt shows that cases can be decided
         self._alarmed: dict[str, float] = {}
         # Cases that this process has seen in the log are looked up. An older one is refused by the
         # database when it is inserted again; then all cases of the group are looked up.
@@ -96,30 +133,21 @@ class Decider:
     @property
     def n_waiting(self) -> int:
         """How many cases wait."""
-        return len(self._cases)
+        return self._n_submitted - self._n_taken
 
-    def submit(self, cases: list[Case]) -> bool:
-        """Let cases wait for their answers; False if too many wait already."""
-        if self.n_waiting > _MOST_WAITING or self._closing:
-            return False
-        self._cases.extend(cases)
-        self._wake_up()
-        return True
-
-    def change(self, change: Change) -> None:
-        """Let a change wait for its place in the log."""
-        self._changes.append(change)
-        self._wake_up()
-
-    def _wake_up(self) -> None:
-        """Wake the thread, unless it is awake: it looks for cases after it clears the event."""
-        if not self._wake.is_set():
+    def submit(self, request: Request) -> None:
+        """Let a request wait for its answers, or raise a problem if too many cases wait."""
+        if self._closing or (request.cases and self.n_waiting > _MOST_WAITING):
+            raise Problem(503, "unavailable", "Too many cases are waiting.")
+        self._n_submitted += len(request.cases)
+        self._waiting.append(request)
+        if not self._wake.is_set():  # else it is awake: it looks for requests after it clears this
             self._wake.set()
 
     # --- deciding ------------------------------------------------------------------------------
 
     def _loop(self) -> None:
-        while not (self._closing and not self._cases and not self._changes):
+        while self._waiting or not self._closing:
             self._gather()
             self._round()
             if self._finished:
@@ -129,59 +157,44 @@ class Decider:
 
     def _gather(self) -> None:
         """Wait for a case; under load, let a few more arrive rather than write a small group."""
-        if not (self._cases or self._changes):
+        if not self._waiting:
             self._wake.wait(0.5 if self.ready else 0.05)
-        if 0 < len(self._cases) < self._usual / 2 and not self._closing:
+        if 0 < self.n_waiting < self._usual / 2 and not self._closing:
             time.sleep(_GATHERING)  # an event would wake this thread for every single case
         self._wake.clear()
 
-    def _tell(self, waiting: Waiting, answer: Any) -> None:
-        """Give an answer, once; a ticket is finished with its last one."""
-        ticket = waiting.ticket
-        if ticket.answers[waiting.place] is None:
-            ticket.answers[waiting.place] = answer
-            ticket.left -= 1
-            if not ticket.left:
-                self._finished.append(ticket)
-
     def _round(self) -> None:
         """Decide about one group, or find out why not."""
-        batch: list[Case] = []
-        changes: list[Change] = []
+        batch: list[Request] = []
         try:
             replica = self._join()
-            if not (self._cases or self._changes):
+            if not self._waiting:
                 if self._store.clock() is None:  # where the database has none, this one counts
                     self._config.clock.read()
                 return
             # Others may have the lock while many cases are scored, or one case slowly.
-            if not self._scorer.is_quick(replica.model) or len(self._cases) >= _MANY:
+            if not self._is_quick(replica.model) or self.n_waiting >= _MANY:
                 self._take_scored(replica.model, batch)
             row, entries, total = self._store.begin(self.queue, replica.seq)
             if row.last_seq < replica.seq:
                 raise StoreError("The database has lost entries since they were read.")
             replica.follow(entries)
-            changes += _take(self._changes, MOST_IN_A_GROUP)
-            if self._scorer.is_quick(replica.model):
+            if self._is_quick(replica.model):
                 self._take_scored(replica.model, batch)
-            # Scores may be of a model that is no longer in force by now.
-            self._put_back(batch, [case for case in batch if case.model != replica.model])
-            self._decide(replica, row, total, batch, changes)
+            self._decide(replica, row, total, batch)
         except Exception as error:  # a thread that ends would leave every case without an answer
-            self._recover(error, batch, changes)
+            self._recover(error, batch)
 
     def _join(self) -> Replica:
         """Return the controller of the queue, after connecting and reading if need be."""
         if self.stopped is not None:
             raise StoreError(f"This process has stopped deciding. {self.stopped}")
-        if not self._connected:
+        if self._store.link is None:
             self._store.connect()
-            self._connected = True
         if self.replica is None:
             self.replica = join_queue(self._store, self.queue, self._config.build)
-        if self._failed:
-            self._try(self.replica)
         if not self.ready:
+            self._try(self.replica)
             self._models.get(self.replica.model, self._store)  # loaded while nobody waits
             self.id_fields = self.replica.settings.id_fields
             self.ready = True
@@ -196,77 +209,112 @@ class Decider:
         # Whoever raised it may have ended; a process whose clock is still wrong raises it again.
         self._store.clear_alarm(str(self.queue), "clock")
         self._alarmed.pop("clock", None)
-        self._failed = False
 
-    def _take_scored(self, model: int, batch: list[Case]) -> None:
+    def _is_quick(self, model: int) -> bool:
+        """Whether a model is loaded, and has scored the last batch within a few milliseconds.
+
+        Such models score when the lock has been taken, all cases at once; other cases would wait
+        for slower ones.
+        """
+        return self._was_quick and model in self._models.loaded
+
+    def _take_scored(self, model: int, batch: list[Request]) -> None:
         """Add what waits to a batch, as far as it fits into a group, and score it."""
-        taken = _take(self._cases, MOST_IN_A_GROUP - len(batch))
-        failed = self._scorer.score(taken, model)
-        for case, problem in failed:
-            self._tell(case, problem)
-        batch += taken if not failed else [case for case in taken if case.model == model]
-
-    def _put_back(self, batch: list[Case], cases: list[Case]) -> None:
-        """Let cases of a batch wait for the next one, in front of all others."""
-        self._cases.extendleft(reversed(cases))
+        room = _MOST_IN_A_GROUP - sum(len(request.cases) for request in batch)
+        while self._waiting and room > 0:
+            batch.append(self._waiting.popleft())
+            self._n_taken += len(batch[-1].cases)
+            room -= len(batch[-1].cases)
+        stale = [request for request in batch if request.model != model]
+        cases = [case for request in stale for case in request.cases]
+        started = time.monotonic()
         if cases:
-            chosen = set(map(id, cases))
-            batch[:] = [case for case in batch if id(case) not in chosen]
+            self._score(cases, model)
+            self._was_quick = time.monotonic() - started < _QUICK
+        for request in stale:
+            request.model = model
 
-    def _decide(
-        self, replica: Replica, row: QueueRow, total: Any, batch: list[Case], changes: list[Change]
-    ) -> None:
-        asked = [
-            case.case_id for case in batch if self._ask_about_all or case.case_id in replica.recent
+    def _score(self, cases: list[Case], model: int) -> None:
+        """Give cases the scores of a model, or else a problem as their answer."""
+        try:
+            loaded = self._models.get(model, self._store)
+        except (ValueError, ImportError) as error:
+            for case in cases:
+                case.answer = Problem(503, "no-model", str(error))
+            return
+        items = loaded.scored([loaded.read(case.fields) for case in cases])
+        for case, item in zip(cases, items, strict=True):
+            case.score, case.effort = item.score, item.effort
+            case.answer = None if item.error is None else Problem(422, "invalid-case", item.error)
+
+    def _put_back(self, requests: list[Request]) -> None:
+        """Let requests wait for the next group, in front of all others."""
+        self._waiting.extendleft(reversed(requests))
+        self._n_taken -= sum(len(request.cases) for request in requests)
+
+    def _decide(self, replica: Replica, row: QueueRow, total: Any, batch: list[Request]) -> None:
+        # Scores must be of the model that is in force after the changes of this group.
+        swaps = any(request.kind == MODEL for request in batch)
+        later = [each for each in batch if each.cases and (swaps or each.model != replica.model)]
+        batch[:] = [request for request in batch if request not in later]
+        self._put_back(later)
+        cases = [case for request in batch if request.kind == DECISION for case in request.cases]
+        cases = [case for case in cases if case.answer is None]
+        changes = [
+            request
+            for request in batch
+            if request.kind != DECISION and not any(case.answer for case in request.cases)
         ]
-        known = self._store.find_cases(self.queue, asked) if asked else []
-        entries = {str(entry.case_id): entry for entry in known}
-        fresh = {case.case_id: case for case in reversed(batch) if case.case_id not in entries}
-        new = [case for case in batch if fresh.get(case.case_id) is case]
-        decided: list[tuple[Case, Entry]] = []
+        known = self._known(cases, replica)
+        new: dict[str, Case] = {}
+        for case in cases:
+            if case.id not in known:
+                new.setdefault(case.id, case)
         if new or changes:
-            decided = self._write(replica, row, total, new, changes, batch)
+            known |= self._write(replica, row, total, list(new.values()), changes)
         else:
             self._store.rollback()
             self._store.settle()  # what is known may not be on the disk yet
         self._ask_about_all = False
-        for case, entry in decided:
-            entries[case.case_id] = entry
-            self._tell(case, answer_of(entry, repeated=False))
-        if len(batch) > len(decided):
-            for case in batch:  # who has an answer keeps it
-                self._tell(case, _repeated(case, entries[case.case_id]))
+        for case in cases:
+            case.answer = _answer_to(case, known[case.id], new.get(case.id) is not case)
+        for request in batch:
+            self._finish(request, request.answers or [case.answer for case in request.cases])
+
+    def _known(self, cases: list[Case], replica: Replica) -> dict[str, Entry]:
+        """Return the entries of cases that were decided before, as far as this process knows."""
+        asked = [case.id for case in cases if self._ask_about_all or case.id in replica.recent]
+        found = self._store.find_cases(self.queue, asked) if asked else []
+        return {str(entry.case_id): entry for entry in found}
 
     def _write(
-        self,
-        replica: Replica,
-        row: QueueRow,
-        total: Any,
-        new: list[Case],
-        changes: list[Change],
-        batch: list[Case],
-    ) -> list[tuple[Case, Entry]]:
-        """Write a group and commit; return the cases that were decided, and their entries."""
+        self, replica: Replica, row: QueueRow, total: Any, new: list[Case], changes: list[Request]
+    ) -> dict[str, Entry]:
+        """Write a group and commit; return the entries of the cases that were decided."""
         at, fork = self._moment(row, replica), replica.fork()
         maker = GroupMaker(fork, row, total, at)
-        events = [maker.add_change(each.kind, each.body, each.key_id) for each in changes]
-        if any(change.kind == MODEL for change in changes):  # the scores are of the old model
-            self._put_back(batch, list(batch))
-            new = []
+        for each in changes:
+            if each.kind == OBSERVATION:
+                scores = [case.score for case in each.cases]
+                each.change = {"model": each.model, "scores": scores}
+        events = [maker.add_change(each.kind, each.change, each.key_id) for each in changes]
         if new:
-            maker.add_cases([each.arrival(at) for each in new])
+            maker.add_cases([case.arrival(at) for case in new])
         group = maker.group()
         self._store.commit(group)
         self.replica, fork.seq = fork, group.row.last_seq
-        fork.remember([case.case_id for case in new])
+        fork.remember([case.id for case in new])
         if new:
             fork.watch([case.score for case in new])
         self._usual += (len(new) - self._usual) / 8
         for change, event in zip(changes, events, strict=True):
-            where = {"stale": True} if event is None else {"seq": event.seq, "at": event.at}
-            self._tell(change, where)
+            change.answers = [{"seq": event.seq, "at": event.at}]
         decided = group.entries[len(group.entries) - len(new) :]  # changes come before cases
-        return list(zip(new, decided, strict=True))
+        return {str(entry.case_id): entry for entry in decided}
+
+    def _finish(self, request: Request, answers: list[Any]) -> None:
+        request.answers = answers
+        self._finished.append(request)
 
     def _moment(self, row: QueueRow, replica: Replica) -> float:
         now = self._config.clock.read(witness=self._store.clock())
@@ -280,84 +328,80 @@ class Decider:
 
     # --- what goes wrong -----------------------------------------------------------------------
 
-    def _recover(self, error: Exception, batch: list[Case], changes: list[Change]) -> None:
+    def _recover(self, error: Exception, batch: list[Request]) -> None:
         """Do what an error asks for: look cases up, refuse, stop, or connect again and repeat."""
+        self._put_back(batch)
         if isinstance(error, ClockError):
             self._store.rollback()
             self._alarm("clock", str(error))
-            self._failed, self.ready = True, False
-            late = (_take(queue, len(queue)) for queue in (self._cases, self._changes))
-            for each in chain(batch, changes, *late):
-                self._tell(each, Problem(503, "clock", str(error)))
-            return
-        self._cases.extendleft(reversed(batch))
-        self._changes.extendleft(reversed(changes))
-        if isinstance(error, ReplayError):
+            self.ready = False
+            self._refuse(Problem(503, "clock", str(error)))
+        elif isinstance(error, ReplayError):
             self._store.rollback()
             self.stopped, self.replica, self.ready = str(error), None, False
             self._alarm("replay", str(error))
-            return
-        if isinstance(error, PromiseError) and not self._ask_about_all and batch:
+        elif isinstance(error, PromiseError) and not self._ask_about_all and batch:
             self._store.rollback()
             self._ask_about_all = True  # one of the cases may be known from long ago
-            return
-        if isinstance(error, PromiseError):
-            self._alarm("promise", f"The database refused a write: {error}")
-        elif not isinstance(error, StoreError):
-            self._alarm("error", f"{type(error).__name__}: {' '.join(str(error).split())}")
-        self._doubt(str(error))
+        else:
+            if isinstance(error, PromiseError):
+                self._alarm("promise", f"The database refused a write: {error}")
+            elif not isinstance(error, StoreError):
+                self._alarm("error", f"{type(error).__name__}: {' '.join(str(error).split())}")
+            self._doubt(str(error))
 
     def _doubt(self, why: str) -> None:
         """Forget what was followed, connect again, and repeat until the cases' time is up."""
-        if self._failed and not self._closing:  # again, and no session that was merely lost
-            self._log("database", why)
+        if not self.ready and not self._closing:  # again, and not a session that was merely lost
+            self._alarm(_DATABASE, why)
         self._store.close()
-        self._connected, self.ready, self._failed = False, False, True
+        self.ready = False
         self.replica = None  # a database that crashed may have lost what nobody was told of
-        problem = Problem(503, "unavailable", _public(why))
-        for queue in (self._cases, self._changes):
-            kept = []
-            for each in _take(queue, len(queue)):
-                if each.ticket.deadline <= time.monotonic() or self._closing or self.stopped:
-                    self._tell(each, problem)
-                else:
-                    kept.append(each)
-            queue.extendleft(reversed(kept))
+        # What a database says about itself is not for everyone.
+        public = why if self.stopped else "The database cannot be reached."
+        until = math.inf if self._closing or self.stopped else time.monotonic()
+        self._refuse(Problem(503, "unavailable", public), until)
         time.sleep(0.05)
 
-    def _log(self, kind: str, message: str) -> bool:
-        """Write an error to the program's log, unless that was done a moment ago."""
+    def _refuse(self, problem: Problem, until: float = math.inf) -> None:
+        """Answer what waits with a problem, if its deadline is not after a moment."""
+        waiting = [self._waiting.popleft() for _ in range(len(self._waiting))]
+        self._put_back([request for request in waiting if request.deadline > until])
+        for request in waiting:
+            self._n_taken += len(request.cases)
+            if request.deadline <= until:
+                self._finish(request, [problem])
+
+    def _alarm(self, kind: str, message: str) -> None:
+        """Log an error and raise an alarm, unless that was done a moment ago."""
         if time.monotonic() - self._alarmed.get(kind, -math.inf) < _ALARM_EVERY:
-            return False
+            return
         self._alarmed[kind] = time.monotonic()
         shown = message if kind in _WITHOUT_IDS else "see the alarms of the queue."
         _log.error("Queue %d is not decided (%s): %s", self.queue, kind, shown)
-        return True
-
-    def _alarm(self, kind: str, message: str) -> None:
-        if not self._log(kind, message):
+        if kind == _DATABASE:
             return
-        try:
-            if not self._connected:
+        # Without the database the alarm is lost, but nothing is decided either.
+        with contextlib.suppress(StoreError, PromiseError):
+            if self._store.link is None:
                 self._store.connect()
             self._store.rollback()
             self._store.raise_alarm(str(self.queue), kind, message, time.time())
-        except (StoreError, PromiseError):
-            pass  # the alarm is lost with the database, but nothing is decided either
 
 
-def _repeated(case: Case, entry: Entry) -> Any:
+def _answer_to(case: Case, entry: Entry, repeated: bool) -> Any:
     """Return the first answer to a case, unless it came with other columns now."""
     if entry.digest == case.digest:
-        return answer_of(entry, repeated=True)
-    detail = f"The case {case.case_id!r:.100} was decided with other columns."
+        return answer_of(entry, repeated=repeated)
+    detail = f"The case {case.id!r:.100} was decided with other columns."
     return Problem(422, "conflict", detail)
 
 
-def _take(queue: deque[Any], most: int) -> list[Any]:
-    return [queue.popleft() for _ in range(min(most, len(queue)))]
-
-
-def _public(why: str) -> str:
-    """Return why nothing could be decided, without what a database says about itself."""
-    return why if why.startswith("This process") else "The database cannot be reached."
+def answer_of(entry: Entry, *, repeated: bool) -> Answer:
+    """Return the answer that an entry of the log records."""
+    finite = entry.threshold is not None and math.isfinite(entry.threshold)
+    return Answer(
+        str(entry.case_id), entry.slot is not None, entry.score or 0.0,
+        entry.threshold if finite else None, reason_of(entry.code or 0), repeated, entry.at,
+        entry.model or 0, entry.effort, *(() if entry.inclusion is None else drawn_of(entry)),
+    )  # fmt: skip

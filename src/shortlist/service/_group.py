@@ -16,7 +16,6 @@ from .store import (
     COMMAND,
     DECISION,
     MODEL,
-    OBSERVATION,
     Entry,
     Group,
     QueueRow,
@@ -53,10 +52,8 @@ class GroupMaker:
         self._is_start = True
         self.add_event(BUILD, self._replica.state(), COMMAND)
 
-    def add_change(self, kind: int, body: dict[str, Any], key_id: str | None) -> Entry | None:
-        """Append an event and make its change; None if its scores are of an earlier model."""
-        if kind == OBSERVATION and body["model"] != self._replica.model:
-            return None
+    def add_change(self, kind: int, body: dict[str, Any], key_id: str | None) -> Entry:
+        """Append an event and make its change."""
         if kind == CLOCK:
             self._at = body["from"]
             self._enter(self._replica.settings.periods.number(self._at))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import select
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -14,12 +15,11 @@ from ..tables.monitor import DriftMonitor, Finding
 from ..tables.schema import TableRows
 from ._models import Item, LoadedModel
 
-__all__ = ["LONGEST_LINE", "TOO_LONG", "FirstLines", "LineReader", "read_batches"]
-
 LONGEST_LINE = 1 << 20
 #: Stands for a line that was longer than that and was skipped.
 TOO_LONG = b"\0too long"
 _CHUNK = 1 << 16
+_NOT_TEXT = re.compile("[\0\ud800-\udfff]")  # what no database takes, or half a pair
 _ENOUGH = 200
 _NO_IDS = "a case that comes again is decided again. Name the field with the ids with --id"
 _NO_MOMENTS = "the moment of a line is now. Name the field with the moments with --time"
@@ -78,8 +78,9 @@ class LineReader:
             given = fields.get(self._id_field) if self._id_field is not None else None
             shown = given if isinstance(given, (str, int)) else None
             id, at = _id(given, self._id_field), fields.get(self._time_field)
-            moment = None if at is None else _moment(at)
-            return self._model.read(fields)._replace(line=number, shown=shown, id=id, at=moment)
+            if at is not None:
+                at = parse_moment(at) if isinstance(at, str) else to_seconds(at)
+            return self._model.read(fields)._replace(line=number, shown=shown, id=id, at=at)
         except (TypeError, ValueError) as error:
             return Item(line=number, shown=shown, error=" ".join(str(error).split()))
 
@@ -103,7 +104,7 @@ def _object(line: bytes) -> dict[str, Any]:
 def _id(value: Any, field: str | None) -> str | None:
     if isinstance(value, str) and not value.strip():
         raise ValueError(f"{field!r} is empty. Leave it out, or write null, if a case has no id.")
-    if isinstance(value, str) and ("\0" in value or not _is_text(value)):
+    if isinstance(value, str) and _NOT_TEXT.search(value):
         raise ValueError(f"{field!r} has characters that no text may have.")
     if value is None or isinstance(value, str):
         return value
@@ -112,39 +113,23 @@ def _id(value: Any, field: str | None) -> str | None:
     raise ValueError(f"{field!r} must be a string or a whole number; got {value!r:.80}.")
 
 
-def _is_text(value: str) -> bool:
-    try:
-        value.encode()
-    except UnicodeEncodeError:  # half of a surrogate pair
-        return False
-    return True
-
-
-def _moment(value: Any) -> float:
-    return parse_moment(value) if isinstance(value, str) else to_seconds(value)
-
-
 class FirstLines:
     """Compares the first 200 valid lines with the model card, once; fewer when the stream ends."""
 
     def __init__(self, model: LoadedModel, on_finding: Callable[[Finding], None]) -> None:
         self._model, self._on_finding = model, on_finding
-        self._items: list[Item] | None = []
+        self._monitor: DriftMonitor | None = DriftMonitor(model.table)
 
     def add(self, items: list[Item]) -> None:
         """Look at parsed lines, with or without errors."""
-        if self._items is None:
-            return
-        self._items += [item for item in items if item.error is None]
-        if len(self._items) >= _ENOUGH:
-            self.compare()
+        valid = [item for item in items if item.error is None]
+        if self._monitor is not None and valid:
+            self._monitor.add(TableRows(self._model.frame(valid)))
+            if self._monitor.n_items >= _ENOUGH:
+                self.compare()
 
     def compare(self) -> None:
         """Compare what has come so far, unless that has been done."""
-        items, self._items = self._items, None
-        if not items:
-            return
-        monitor = DriftMonitor(self._model.table)
-        monitor.add(TableRows(self._model.frame(items)))
-        for finding in monitor.findings():
+        for finding in self._monitor.findings() if self._monitor is not None else ():
             self._on_finding(finding)
+        self._monitor = None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
+import secrets
 import tempfile
 import threading
 import time
@@ -24,21 +26,9 @@ from ..tables.row_parser import RowParser
 from .settings import QueueSettings, build_name
 from .store import MODEL, Entry, QueueRow, Store
 
-__all__ = [
-    "Item",
-    "LoadedModel",
-    "ModelCache",
-    "calibration_bytes",
-    "calibration_of",
-    "expected_arrivals",
-    "has_own_calibration",
-    "is_own_scorer",
-    "model_of",
-    "read_model",
-]
-
 _LOADED_AT_ONCE = 4
 _REASONS_KEPT = 4_096
+_GONE = 15  # seconds after which a worker that has not signed does not count
 #: Marks the scorer of a model that ranks lists, and whose thresholds are those of models of folds.
 _OF_LISTS = " of lists"
 
@@ -139,12 +129,6 @@ class LoadedModel:
     def _work(self) -> WorkColumns:
         return self.table.schema.work or WorkColumns()
 
-    def warm_up(self) -> None:
-        """Score the usual case, so that compiled functions are there before the first request."""
-        item = self.read(self.usual_case)
-        if item.error is None:
-            self.score([item])
-
     def check_fit(self, settings: QueueSettings, present: LoadedModel, case: Any) -> None:
         """Raise an error unless a queue can go on with this model: its unit, its columns, its id.
 
@@ -191,18 +175,16 @@ class ModelCache:
     """The models of the database that were used lately, loaded."""
 
     def __init__(self) -> None:
-        self._loaded: OrderedDict[int, LoadedModel] = OrderedDict()
+        self.loaded: OrderedDict[int, LoadedModel] = OrderedDict()
         # Others score by what is loaded while a model is read, which can take a minute.
         self._lock, self._reading = threading.Lock(), threading.Lock()
-
-    def __contains__(self, id: int) -> bool:
-        """Whether a model is loaded."""
-        return id in self._loaded
 
     def read(self, content: bytes) -> LoadedModel:
         """Read a model file that is not in the database, ready to score."""
         model = LoadedModel(0, read_model(content))
-        model.warm_up()
+        usual = model.read(model.usual_case)
+        if usual.error is None:
+            model.score([usual])  # so that compiled functions are there before the first request
         return model
 
     def add(self, content: bytes, store: Store, model: LoadedModel | None = None) -> LoadedModel:
@@ -220,10 +202,10 @@ class ModelCache:
 
     def get(self, id: int, store: Store) -> LoadedModel:
         """Return a model, loaded before or now; another scorer than recorded raises an error."""
-        if (model := self._loaded.get(id)) is not None:
+        if (model := self.loaded.get(id)) is not None:
             return self._keep(model)
         with self._reading:
-            return self._keep(self._loaded.get(id) or self._load(id, store))
+            return self._keep(self.loaded.get(id) or self._load(id, store))
 
     def check_fit(self, model: LoadedModel, row: QueueRow, store: Store) -> None:
         """Raise an error unless a queue can go on with a model."""
@@ -256,11 +238,69 @@ class ModelCache:
 
     def _keep(self, model: LoadedModel) -> LoadedModel:
         with self._lock:
-            self._loaded[model.id] = model
-            self._loaded.move_to_end(model.id)
-            while len(self._loaded) > _LOADED_AT_ONCE:
-                self._loaded.popitem(last=False)
+            self.loaded[model.id] = model
+            self.loaded.move_to_end(model.id)
+            while len(self.loaded) > _LOADED_AT_ONCE:
+                self.loaded.popitem(last=False)
         return model
+
+
+class Roster:
+    """This worker among all others: each loads an announced model before anyone decides by it.
+
+    Parameters
+    ----------
+    store : Store
+        Shared with other threads.
+    models : ModelCache
+        The models of this worker.
+    """
+
+    def __init__(self, store: Store, models: ModelCache) -> None:
+        self._store, self._models = store, models
+        self._name = secrets.token_hex(8)
+        self._looked = -1
+
+    def sign(self) -> None:
+        """Write that this worker is alive, and which models it has loaded."""
+        store = self._store
+        with store.write():
+            store.query(f"DELETE FROM worker WHERE seen < {store.now} - {_GONE}")
+            store.query(
+                f"INSERT INTO worker (name, seen, loaded) VALUES (?, {store.now}, ?) ON CONFLICT "
+                "(name) DO UPDATE SET seen = excluded.seen, loaded = excluded.loaded",
+                self._name,
+                json.dumps(list(self._models.loaded)),
+            )
+
+    def leave(self) -> None:
+        """Write that nobody needs to wait for this worker."""
+        with self._store.write():
+            self._store.query("DELETE FROM worker WHERE name = ?", self._name)
+
+    def announce(self, model: int) -> None:
+        """Ask all workers to load a model."""
+        self._store.insert_next("swap", "number", {"model": model})
+
+    def keep_up(self) -> None:
+        """Load what was announced; a model that this program cannot load is never signed for."""
+        if self._looked < 0:  # the latest announcement may be of a model not yet in force
+            [(latest,)] = self._store.query("SELECT coalesce(max(number), 0) FROM swap")
+            self._looked = max(latest - 1, 0)
+        for number, model in self._store.query(
+            "SELECT number, model FROM swap WHERE number > ? ORDER BY number", self._looked
+        ):
+            with contextlib.suppress(ValueError, ImportError):
+                self._models.get(model, self._store)
+            self.sign()
+            self._looked = number
+
+    def count_late(self, model: int) -> int:
+        """Return how many workers have not yet loaded a model."""
+        rows = self._store.query(
+            f"SELECT loaded FROM worker WHERE seen >= {self._store.now} - {_GONE}"
+        )
+        return sum(model not in json.loads(loaded) for (loaded,) in rows)
 
 
 def scorer_name(model: TableModel) -> str:

@@ -5,20 +5,19 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import time
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta, Struct
 
 from ..online.decisions import PROBE
-from ._api import Claim, ClaimBody, Listed, Listing, ListQuery, Outcome, OutcomeBody
-from ._requests import Problem
+from ._api import Problem, Seq
+from ._decider import answer_of
 from ._service import Call
-from ._status import LATEST_OUTCOME, describe_queue
-from ._waiting import answer_of
+from ._status import LATEST_OUTCOME, QueueView
 from .store import Entry
 
-__all__ = ["add_outcome", "claim_case", "find_case", "list_cases"]
-
+_PRINTABLE = r"^[^\x00-\x1f\x7f]+$"
 _FLAGGED = "log.queue = ? AND log.period = ? AND log.slot IS NOT NULL"
 _LISTED = (
     f"SELECT {', '.join('log.' + name for name in Entry._fields)}, claim.reviewer, claim.expires, "
@@ -26,6 +25,74 @@ _LISTED = (
     f"claim.case_id = log.case_id WHERE {_FLAGGED} ORDER BY log.score DESC, log.seq "
     "LIMIT ? OFFSET ?"
 )
+
+Name = Annotated[str, Meta(min_length=1, max_length=100, pattern=_PRINTABLE)]
+CaseId = Annotated[str, Meta(min_length=1, max_length=200, pattern=_PRINTABLE)]
+Note = Annotated[str, Meta(max_length=2_000, pattern=r"^[^\x00]*$")]
+
+
+class ListQuery(Struct):
+    """Which part of the list of a period; -1 is the present one."""
+
+    period: Annotated[int, Meta(ge=-1, le=1 << 53)] = -1
+    limit: Annotated[int, Meta(ge=1, le=1_000)] = 200
+    skip: Seq = 0
+
+
+class Listed(Struct):
+    """A flagged case."""
+
+    id: str
+    score: float
+    at: float
+    slot: int
+    probe: bool
+    reasons: list[dict[str, Any]]
+    claimed_by: str | None
+    claim_expires: float | None
+    outcome: bool | None
+
+
+class Listing(Struct):
+    """Flagged cases of a period, and how many there are."""
+
+    queue: str
+    period: int
+    flagged: int
+    cases: list[Listed]
+
+
+class ClaimBody(Struct, forbid_unknown_fields=True):
+    """A claim of a case, for some time."""
+
+    id: CaseId
+    reviewer: Name
+    seconds: Annotated[float, Meta(ge=1, le=86_400)] = 1_800
+
+
+class Claim(Struct):
+    """A case, whose it is, and until when."""
+
+    id: str
+    reviewer: str
+    expires: float
+
+
+class OutcomeBody(Struct, forbid_unknown_fields=True):
+    """What a reviewer found: whether the case was one of the rare ones."""
+
+    id: CaseId
+    rare: bool
+    reviewer: Name
+    note: Note | None = None
+
+
+class Outcome(Struct):
+    """Where an outcome stands among all of its queue."""
+
+    id: str
+    number: int
+    repeated: bool
 
 
 def find_case(call: Call) -> dict[str, Any]:
@@ -51,7 +118,7 @@ def _entry(call: Call, case: str) -> Entry:
 def list_cases(call: Call, query: ListQuery) -> Listing:
     """The flagged cases of a period, the highest score first."""
     store, queue, now = call.store, call.row, time.time()
-    period = query.period if query.period >= 0 else describe_queue(store, queue, now).number
+    period = query.period if query.period >= 0 else QueueView(call, queue).number
     [(flagged,)] = store.query(f"SELECT count(*) FROM log WHERE {_FLAGGED}", queue.id, period)
     rows = store.query(_LISTED, queue.id, period, query.limit, query.skip)
     entries = [Entry(*row[: len(Entry._fields)]) for row in rows]

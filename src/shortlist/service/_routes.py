@@ -1,39 +1,26 @@
-"""Every route of the API; here decisions, changes that all workers follow, the log and health."""
+"""Every route of the API and who answers it; numbers of queues are in `_status`."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from datetime import datetime
-from hashlib import blake2b
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from . import _reviews, _status
-from ._api import (
-    Answers,
-    CapacityBody,
-    Cases,
-    Changed,
-    Log,
-    LogQuery,
-    ModelQuery,
-    Route,
-    SomeCases,
-)
+from ._api import Answers, Cases, Problem, Route, Seq
+from ._decider import Case, Request
 from ._models import LoadedModel
-from ._requests import Problem
 from ._service import Call
-from ._waiting import Case
 from .settings import QueueSettings
 from .store import CAPACITY, CLOCK, MODEL, OBSERVATION, QueueRow
-
-__all__ = ["ROUTES"]
 
 _SORTED = msgspec.json.Encoder(order="deterministic")
 _LONGEST_ID = 200
 _MOST_CASES = 1_024
-_MOST_SWAPS = 3
 
 
 # --- decisions ------------------------------------------------------------------------------------
@@ -44,16 +31,13 @@ async def decide(call: Call, body: Cases) -> Answers:
     decider, cases = call.service.decider(call.queue), body if isinstance(body, list) else [body]
     if len(cases) > _MOST_CASES:
         raise Problem(413, "too-large", f"A request may have {_MOST_CASES:,} cases.")
-    ticket = call.service.new_ticket(len(cases))
     waiting = [
-        Case(ticket, place, _id_of(fields, decider.id_fields), _digest(fields), fields, call.key_id)
-        for place, fields in enumerate(cases)
+        Case(_id_of(fields, decider.id_fields), _digest(fields), fields, call.key_id)
+        for fields in cases
     ]
     if not waiting:
         return []
-    if not decider.submit(waiting):
-        raise Problem(503, "unavailable", "Too many cases are waiting.")
-    answers = await ticket.future
+    answers = await call.service.decide(call.queue, Request(waiting))
     for answer in answers:
         if type(answer) is Problem and (body is not cases or answer.status == 503):
             raise answer
@@ -79,7 +63,7 @@ def _id_of(fields: Any, names: tuple[str, ...]) -> str:
 
 def _digest(fields: dict[str, Any]) -> bytes:
     plain = {name: _plain_number(value) for name, value in fields.items()}
-    return blake2b(_SORTED.encode(plain), digest_size=16).digest()
+    return hashlib.blake2b(_SORTED.encode(plain), digest_size=16).digest()
 
 
 def _plain_number(value: Any) -> Any:
@@ -90,6 +74,42 @@ def _plain_number(value: Any) -> Any:
 
 # --- changes that all workers follow --------------------------------------------------------------
 
+Moment = Annotated[float, Meta(ge=0, lt=1e11)] | Annotated[datetime, Meta(tz=True)]
+SomeCases = Annotated[list[dict[str, Any]], Meta(min_length=1, max_length=1_024)]
+
+
+class CapacityBody(Struct, forbid_unknown_fields=True):
+    """A capacity, from now or from a moment on: a number of flags, or an amount of effort.
+
+    A moment is given in seconds since 1970, or in ISO 8601 with a time zone.
+    """
+
+    count: Annotated[int, Meta(ge=0, le=1 << 40)] | None = None
+    effort: Annotated[float, Meta(ge=0, le=1e9)] | None = None
+    begins: Moment | None = msgspec.field(name="from", default=None)
+
+
+class ModelQuery(Struct):
+    """Whether a model is only compared with the queue."""
+
+    dry_run: bool = False
+
+
+class Changed(Struct):
+    """A change that all workers follow: its place in the log, its moment, and what it was.
+
+    Of a dry run, the place is that of the latest entry.
+    """
+
+    seq: int
+    at: float
+    count: int | UnsetType = UNSET
+    effort: float | UnsetType = UNSET
+    begins: float | UnsetType = msgspec.field(name="from", default=UNSET)
+    model: int | UnsetType = UNSET
+    observed: int | UnsetType = UNSET
+    dry_run: bool | UnsetType = UNSET
+
 
 async def change_capacity(call: Call, body: CapacityBody) -> Changed:
     """Change the capacity, now or from a moment on."""
@@ -99,7 +119,7 @@ async def change_capacity(call: Call, body: CapacityBody) -> Changed:
         raise Problem(422, "invalid-value", f"The capacity of this queue needs {unit!r} alone.")
     amount: dict[str, Any] = {unit: given[unit]}
     begins = body.begins.timestamp() if isinstance(body.begins, datetime) else body.begins
-    place = await call.change(CAPACITY, {**amount, "from": begins})
+    place = await call.change(Request(kind=CAPACITY, change={**amount, "from": begins}))
     # It never begins in the past.
     return Changed(**place, **amount, begins=max(place["at"], begins or 0.0))
 
@@ -117,7 +137,7 @@ async def change_model(call: Call, body: bytes, query: ModelQuery) -> Changed:
         return Changed(row.last_seq, row.high_water, dry_run=True)
     id = (await service.ask(service.models.add, body, call.store, model)).id
     await service.load_everywhere(id)
-    return Changed(**await call.change(MODEL, {"model": id}), model=id)
+    return Changed(**await call.change(Request(kind=MODEL, change={"model": id})), model=id)
 
 
 def _check_fit(call: Call, model: LoadedModel) -> QueueRow:
@@ -130,29 +150,26 @@ def _check_fit(call: Call, model: LoadedModel) -> QueueRow:
 
 async def observe(call: Call, body: SomeCases) -> Changed:
     """Learn from cases that are decided elsewhere."""
-    service = call.service
-    for _ in range(_MOST_SWAPS):
-        replica = service.decider(call.queue).replica
-        if replica is None:
-            break
-        model = await service.ask(service.models.get, replica.model, call.store)
-        scores = await service.loop.run_in_executor(None, _scores, model, body)
-        place = await call.change(OBSERVATION, {"model": model.id, "scores": scores})
-        if not place.get("stale"):
-            return Changed(**place, observed=len(scores))
-    raise Problem(503, "unavailable", "The service is not ready, or its model changes too often.")
-
-
-def _scores(model: LoadedModel, cases: list[dict[str, Any]]) -> list[float]:
-    items = [model.read(case) for case in cases]
-    for item in items:
-        if item.error is not None:
-            raise Problem(422, "invalid-case", item.error)
-    scores: list[float] = model.score(items).tolist()
-    return scores
+    cases = [Case("", b"", fields) for fields in body]
+    place = await call.change(Request(cases, OBSERVATION))
+    return Changed(**place, observed=len(cases))
 
 
 # --- the log, and health --------------------------------------------------------------------------
+
+
+class LogQuery(Struct):
+    """Which part of the log."""
+
+    after: Seq = 0
+    limit: Annotated[int, Meta(ge=1, le=10_000)] = 1_000
+
+
+class Log(Struct):
+    """Entries of the log."""
+
+    queue: str
+    entries: list[dict[str, Any]]
 
 
 def read_log(call: Call, query: LogQuery) -> Log:

@@ -4,34 +4,83 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import mmap
 import time
+from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache, partial
+from itertools import accumulate
 from typing import Any, NamedTuple, TypeVar
+from urllib.parse import urlsplit
 
-from ._decider import Decider
-from ._metrics import Metrics
-from ._models import ModelCache
-from ._requests import Problem
-from ._roster import Roster
-from ._waiting import Change, Ticket
+from ._api import Problem
+from ._decider import Decider, Request
+from ._models import ModelCache, Roster
 from .databases import open_store
 from .keys import ApiKey, KeyRing
 from .settings import ServiceConfig
 from .store import PromiseError, QueueRow, Store, StoreError
 
-__all__ = ["Call", "Service"]
-
 Result = TypeVar("Result")
 _FRESH = 5.0  # seconds after which keys and queues are read again
 _SOON, _LONGEST_LOAD = 0.2, 300.0  # seconds until a model is loaded that all workers shall load
-_LOOPBACK = {"127.0.0.1", "localhost", "[::1]", "::1"}
+_LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 # With one of these, a proxy has passed the request on: who asks may be anywhere.
 _FORWARDED = {b"forwarded", b"via", b"x-real-ip", *(
     b"x-forwarded-" + name for name in (b"for", b"host", b"proto", b"port", b"server", b"by")
 )}  # fmt: skip
+
+_SECONDS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5)
+_STATUSES = (200, 400, 401, 403, 404, 408, 413, 415, 422, 429, 500, 503)
+# The columns of a row: how often each status was sent, how many answers took so long, and the sum.
+_TIMES = len(_STATUSES)
+_SUM = _TIMES + len(_SECONDS) + 1
+_WIDTH = _SUM + 1
+
+
+class Metrics:
+    """The metrics of all workers; made before they are forked.
+
+    Parameters
+    ----------
+    workers : int, default=1
+        How many processes count.
+    """
+
+    def __init__(self, workers: int = 1) -> None:
+        memory = memoryview(mmap.mmap(-1, 8 * _WIDTH * workers)).cast("d")
+        self._rows = [memory[place * _WIDTH : (place + 1) * _WIDTH] for place in range(workers)]
+        self.place = 0
+
+    def decided(self, status: int, seconds: float) -> None:
+        """Count a request for decisions; the time only if it was answered."""
+        row = self._rows[self.place]
+        row[_STATUSES.index(status if status in _STATUSES else 500)] += 1
+        if status == 200:
+            row[_TIMES + bisect_left(_SECONDS, seconds)] += 1
+            row[_SUM] += seconds
+
+    def lines(self) -> Iterator[str]:
+        """Yield the counts of all workers as text."""
+        sums = [sum(column) for column in zip(*self._rows, strict=True)]
+        yield from metric_head("requests_total", "counter", "Requests")
+        for status, count in zip(_STATUSES, sums, strict=False):
+            if count:
+                yield f'shortlist_requests_total{{action="decide",status="{status}"}} {count}'
+        yield from metric_head("decision_seconds", "histogram", "Time from a case to its answer")
+        counts = list(accumulate(sums[_TIMES:_SUM]))
+        for bound, count in zip([*map(float, _SECONDS), "+Inf"], counts, strict=True):
+            yield f'shortlist_decision_seconds_bucket{{le="{bound}"}} {count}'
+        yield f"shortlist_decision_seconds_count {counts[-1]}"
+        yield f"shortlist_decision_seconds_sum {sums[_SUM]}"
+
+
+def metric_head(name: str, kind: str, words: str) -> Iterator[str]:
+    """Yield what a metric is."""
+    yield f"# HELP shortlist_{name} {words}"
+    yield f"# TYPE shortlist_{name} {kind}"
 
 
 class Service:
@@ -65,7 +114,7 @@ class Service:
         self.deciders: dict[str, Decider] = {}
         self.metrics = metrics or Metrics()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="database")
-        self._unanswered: deque[Ticket] = deque()
+        self._unanswered: deque[Request] = deque()
         self._tasks: list[asyncio.Task[None]] = []
 
     # --- from start to end ---------------------------------------------------------------------
@@ -73,10 +122,22 @@ class Service:
     async def start(self) -> None:
         """Start to decide; a database that is unreachable is tried again and again."""
         self.loop = asyncio.get_running_loop()
-        kept = (self._keep_fresh, self._keep_time, self._keep_up)
-        self._tasks = [asyncio.create_task(each()) for each in kept]
+        open_all = partial(self.ask, self._open)
+        keep_up = partial(self.loop.run_in_executor, None, self.roster.keep_up)
+        kept: dict[Callable[[], Awaitable[None]], float] = {
+            open_all: _FRESH,
+            keep_up: _SOON,
+            self._answer_late: _SOON,
+        }
+        self._tasks = [asyncio.create_task(self._repeat(*each)) for each in kept.items()]
         with contextlib.suppress(Problem):
-            await self.ask(self._open)
+            await open_all()
+
+    async def _repeat(self, work: Callable[[], Awaitable[None]], seconds: float) -> None:
+        while True:
+            await asyncio.sleep(seconds if self.deciders else _SOON)
+            with contextlib.suppress(Problem, StoreError, PromiseError):
+                await work()
 
     async def stop(self) -> None:
         """Answer what waits, and stop."""
@@ -100,24 +161,11 @@ class Service:
                 decider.start()
                 self.deciders[row.name] = decider
 
-    async def _keep_fresh(self) -> None:
-        while True:
-            await asyncio.sleep(_FRESH if self.deciders else 0.5)
-            with contextlib.suppress(Problem):
-                await self.ask(self._open)
-
-    async def _keep_up(self) -> None:
-        """Load models that are announced, while others decide."""
-        while True:
-            await asyncio.sleep(_SOON)
-            with contextlib.suppress(StoreError, PromiseError):
-                await self.loop.run_in_executor(None, self.roster.keep_up)
-
     async def load_everywhere(self, model: int) -> None:
         """Wait until every worker has loaded a model, or raise a problem."""
-        number = await self.ask(self.roster.announce, model)
+        await self.ask(self.roster.announce, model)
         deadline = time.monotonic() + _LONGEST_LOAD
-        while late := await self.ask(self.roster.count_late, number):
+        while late := await self.ask(self.roster.count_late, model):
             if time.monotonic() > deadline:
                 detail = (
                     f"{late} workers have not loaded the model, so the queue keeps its own. See "
@@ -126,14 +174,12 @@ class Service:
                 raise Problem(503, "unavailable", detail)
             await asyncio.sleep(_SOON)
 
-    async def _keep_time(self) -> None:
+    async def _answer_late(self) -> None:
         """Answer what has waited for too long; one timer for all is faster than one for each."""
-        while True:
-            await asyncio.sleep(0.2)
-            now, waiting = time.monotonic(), self._unanswered
-            while waiting and (waiting[0].deadline + 1 < now or waiting[0].future.done()):
-                late = Problem(503, "unavailable", "The database has not answered in time.")
-                _finish(waiting.popleft(), [late])
+        now, waiting = time.monotonic(), self._unanswered
+        late = Problem(503, "unavailable", "The database has not answered in time.")
+        while waiting and (waiting[0].deadline + 1 < now or waiting[0].future.done()):
+            _finish(waiting.popleft(), [late])
 
     @property
     def ready(self) -> bool:
@@ -144,15 +190,17 @@ class Service:
 
     # --- deciding ------------------------------------------------------------------------------
 
-    def new_ticket(self, size: int) -> Ticket:
-        """Return what will hold the answers to a request, or a problem if that takes too long."""
-        deadline = time.monotonic() + self.config.patience
-        ticket = Ticket(size, deadline, self.loop.create_future())
-        self._unanswered.append(ticket)
-        return ticket
+    async def decide(self, queue: str, request: Request) -> list[Any]:
+        """Return the answers to a request; a problem if that takes too long."""
+        request.deadline = time.monotonic() + self.config.patience
+        request.future = self.loop.create_future()
+        self.decider(queue).submit(request)
+        self._unanswered.append(request)
+        answers: list[Any] = await request.future
+        return answers
 
-    def _deliver(self, tickets: list[Ticket]) -> None:
-        self.loop.call_soon_threadsafe(_finish_all, tickets)
+    def _deliver(self, requests: list[Request]) -> None:
+        self.loop.call_soon_threadsafe(_finish_all, requests)
 
     def decider(self, queue: str) -> Decider:
         """Return the decider of a queue, or raise a problem."""
@@ -237,31 +285,29 @@ class Call(NamedTuple):
         """Record a change that is not in the log; within `ask` only."""
         self.store.note(time.time(), self.key_id or "", action, self.queue, detail)
 
-    async def change(self, kind: int, body: dict[str, Any]) -> Any:
+    async def change(self, request: Request) -> Any:
         """Make a change that all workers follow; return its place in the log."""
-        decider, ticket = self.service.decider(self.queue), self.service.new_ticket(1)
-        decider.change(Change(ticket, kind, body, self.key_id))
-        [answer] = await ticket.future
-        if isinstance(answer, Problem):
-            raise answer
-        return answer
+        request.key_id = self.key_id
+        answers = await self.service.decide(self.queue, request)
+        for answer in answers:
+            if isinstance(answer, Problem):
+                raise answer
+        return answers[0]
 
 
 @lru_cache(maxsize=256)
 def _is_local(host: bytes | None, site: bytes | None) -> bool:
     """Whether no page of another site sent a request through somebody's browser."""
-    name = (host or b"").decode("latin-1")
-    name = name.rpartition(":")[0] if name.count(":") == 1 else name
-    name = name.rpartition("]:")[0] + "]" if "]:" in name else name
+    name = urlsplit("//" + (host or b"").decode("latin-1")).hostname
     return site not in (b"cross-site", b"same-site") and name in _LOOPBACK
 
 
-def _finish(ticket: Ticket, answers: list[Any]) -> None:
+def _finish(request: Request, answers: list[Any]) -> None:
     """Answer a request, unless nobody waits for it any more."""
-    if not ticket.future.done():
-        ticket.future.set_result(answers)
+    if not request.future.done():
+        request.future.set_result(answers)
 
 
-def _finish_all(tickets: list[Ticket]) -> None:
-    for ticket in tickets:
-        _finish(ticket, ticket.answers)
+def _finish_all(requests: list[Request]) -> None:
+    for request in requests:
+        _finish(request, request.answers)

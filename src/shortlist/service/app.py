@@ -6,15 +6,15 @@ import asyncio
 import logging
 import time
 import traceback
+from collections.abc import Mapping
 from functools import lru_cache
 from importlib import resources
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
 import msgspec
 
-from ._api import Route, describe_api
-from ._requests import Problem, Reply
+from ._api import Problem, Route
 from ._routes import ROUTES
 from ._service import Call, Service
 
@@ -25,9 +25,10 @@ _ENCODER = msgspec.json.Encoder(enc_hook=lambda problem: {"error": problem.to_js
 _MOST_BYTES = {"application/json": 4 << 20, "application/octet-stream": 256 << 20}
 _SLOWEST_BODY = 10.0  # seconds
 _PAGES = {
-    "/": ("index.html", "text/html"),
-    "/dashboard.css": ("dashboard.css", "text/css"),
-    "/dashboard.js": ("dashboard.js", "text/javascript"),
+    "/": ("dashboard/index.html", "text/html; charset=utf-8"),
+    "/dashboard.css": ("dashboard/dashboard.css", "text/css; charset=utf-8"),
+    "/dashboard.js": ("dashboard/dashboard.js", "text/javascript; charset=utf-8"),
+    "/openapi.json": ("openapi.json", "application/json"),
 }
 _SAFETY = {
     "content-security-policy": (
@@ -38,6 +39,15 @@ _SAFETY = {
     "referrer-policy": "no-referrer",
     "cache-control": "no-cache",
 }
+
+
+class Reply(NamedTuple):
+    """What is sent back: its content, the type of that, the status and more headers."""
+
+    content: bytes
+    type: str = "application/json"
+    status: int = 200
+    headers: Mapping[str, str] = {}
 
 
 def make_app(service: Service) -> Any:
@@ -51,10 +61,8 @@ def make_app(service: Service) -> Any:
         started, path = time.monotonic(), scope["path"]
         try:
             reply = files.get(path) or await _answer(service, scope, receive)
-        except Problem as problem:
-            reply = problem.reply()
         except Exception as error:
-            reply = _failed(error).reply()
+            reply = _refused(error if isinstance(error, Problem) else _failed(error))
         if path.endswith("/decisions") and scope["method"] == "POST":
             service.metrics.decided(reply.status, time.monotonic() - started)
         await _send(send, reply)
@@ -161,6 +169,11 @@ async def _send(send: Any, reply: Reply) -> None:
     await send({"type": "http.response.body", "body": reply.content})
 
 
+def _refused(problem: Problem) -> Reply:
+    content = msgspec.json.encode(problem.to_json())
+    return Reply(content, "application/problem+json", problem.status, problem.headers)
+
+
 def _failed(error: Exception) -> Problem:
     """Return what is said about a bug of ours; what arrived may be personal and is not logged."""
     places = traceback.extract_tb(error.__traceback__)[-3:]
@@ -171,9 +184,8 @@ def _failed(error: Exception) -> Problem:
 
 def _files() -> dict[str, Reply]:
     """Return the files of the dashboard, and the description of the API."""
-    folder = resources.files("shortlist.service").joinpath("dashboard")
-    files = {
-        path: Reply(folder.joinpath(name).read_bytes(), f"{kind}; charset=utf-8", 200, _SAFETY)
+    folder = resources.files("shortlist.service")
+    return {
+        path: Reply(folder.joinpath(name).read_bytes(), kind, 200, _SAFETY)
         for path, (name, kind) in _PAGES.items()
     }
-    return {**files, "/openapi.json": Reply(msgspec.json.encode(describe_api(ROUTES)))}

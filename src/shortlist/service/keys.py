@@ -14,7 +14,7 @@ import secrets
 import time
 from typing import Any, NamedTuple
 
-from ._requests import Problem
+from ._api import Problem
 from .store import COMMAND, Store
 
 __all__ = [

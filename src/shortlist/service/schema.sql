@@ -34,7 +34,7 @@ CREATE TABLE model (
 );
 
 -- Models that are to be loaded by all workers before a queue switches to them; when each worker was
--- last seen, and up to which of these announcements it has loaded models.
+-- last seen, and which models it has loaded.
 CREATE TABLE swap (
     number BIGINT PRIMARY KEY,
     model INTEGER NOT NULL
@@ -43,7 +43,7 @@ CREATE TABLE swap (
 CREATE TABLE worker (
     name TEXT PRIMARY KEY,
     seen DOUBLE PRECISION NOT NULL,
-    swap BIGINT NOT NULL
+    loaded TEXT NOT NULL
 );
 
 CREATE TABLE build (

@@ -41,7 +41,7 @@ DECISION, CAPACITY, MODEL, BUILD, OBSERVATION, CLOCK = range(6)
 COMMAND = "command"
 #: What a note says when a shared total was set.
 TOTAL_SET = "total"
-_VERSION = 3
+_VERSION = 4
 
 
 class StoreError(Exception):

@@ -24,9 +24,8 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
-from ._metrics import Metrics
 from ._models import ModelCache
-from ._service import Service
+from ._service import Metrics, Service
 from .app import make_app
 from .settings import ServiceConfig
 
