@@ -114,13 +114,13 @@ MUTANTS = [
     # Hash keys
     Mutant("texts without the seed", "_core/ids.py", "digest_size=8, key=key)", "digest_size=8)", IDS),
     Mutant("all texts alike", "_core/ids.py", "hashlib.blake2b(text, ", "hashlib.blake2b(text[:0], "),
-    Mutant("gaps among moments", "_core/ids.py", "return np.where(missing, _MISSING, (counts * factor)", "return np.where(missing & False, _MISSING, (counts * factor)"),
+    Mutant("gaps among moments", "_core/ids.py", "np.where(np.isnat(values), _MISSING, counts)", "counts", IDS),
     Mutant("numbers without the seed", "_core/ids.py", "_mix(_mix(words ^ _mix(np.array([seed % 2**64], dtype=np.uint64))))", "_mix(_mix(words))", IDS),
-    Mutant("moments in other units", "_core/ids.py", "(counts * factor).astype(np.uint64)", "counts.astype(np.uint64)", IDS),
+    Mutant("moments in other units", "_core/ids.py", 'values.astype(f"{kind}8[us]").astype(np.int64)', "values.astype(np.int64)", IDS),
     Mutant("gaps make floats", "_core/ids.py", "return bool(series.null_count())", "return False", IDS),
-    Mutant("masks ignored", "_core/ids.py", "if not mask.any():", "if True:", IDS),
-    Mutant("time zones ignored", "_core/ids.py", "offset = value.utcoffset() or", "offset = None or", IDS),
-    Mutant("rounded ids accepted", "_core/ids.py", "if rounded.size:", "if False:", IDS),
+    Mutant("masks ignored", "_core/ids.py", "return np.array(container.tolist(), dtype=object)", "return np.asarray(container.data)", IDS),
+    Mutant("columns and values alike", "_core/ids.py", "return _mix(hashed ^ _PLACES)", "return hashed", ("tests/thresholds/test_hashing.py",)),
+    Mutant("rounded ids accepted", "_core/ids.py", "if wrong.size:", "if False:", IDS),
     Mutant("ids in NumPy's types", "_core/ids.py", "return id.item()", "return id", IDS),
     # Corrections for several limits
     Mutant("segments do not share", "thresholds/rules.py", "(1 - self.terms.confidence) / max(n_limits, 1)", "(1 - self.terms.confidence)"),

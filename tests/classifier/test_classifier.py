@@ -725,12 +725,12 @@ def test_scores_in_a_coarser_type_than_in_calibration_are_refused(rng):
     model = CapacityClassifier(
         FrozenEstimator(FirstColumn()), capacity=Capacity.fraction(0.4), rare_label=1
     )
-    single = X.astype(np.float32)
+    single, ids = X.astype(np.float32), np.arange(2_000)
     with pytest.raises(ValueError, match=r"gives float32 scores .* recalibrate"):
-        model.fit(X).flag(single)
-    for again in (model.recalibrate(single), model.fit(single)):
-        assert again.flag(single).mean() <= 0.4
-        assert again.flag(X).mean() <= 0.4
+        model.fit(X, ids=ids).flag(single, ids=ids)
+    for again in (model.recalibrate(single, ids=ids), model.fit(single, ids=ids)):
+        assert again.flag(single, ids=ids).mean() <= 0.4
+        assert again.flag(X, ids=ids).mean() <= 0.4
 
 
 def test_scores_in_a_finer_type_than_in_calibration_are_rounded():

@@ -1,6 +1,7 @@
 """Tie keys belong to the item: not to its row, its batch or its container."""
 
 import datetime
+import itertools
 
 import numpy as np
 import pandas as pd
@@ -105,8 +106,11 @@ def test_rows_of_any_type_can_be_hashed():
 
 
 def test_column_order_matters():
-    """Swapping two values makes another row."""
+    """Swapping two values makes another row, also if they are the columns' numbers."""
     assert hash_rows([[1, 2]])[0] != hash_rows([[2, 1]])[0]
+    rows = np.array(list(itertools.product(range(3), repeat=3)))
+    for table in (rows, sparse.csr_array(rows), pd.DataFrame(rows)):
+        assert np.unique(hash_rows(table)).size == len(rows)
 
 
 def test_texts_can_be_rows():

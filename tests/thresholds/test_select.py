@@ -17,10 +17,10 @@ def test_a_tied_block_is_filled_exactly():
 
 
 def test_ids_decide_ties_whatever_their_container():
-    """Lists, arrays, series; ints of any width; whole floats: the same items."""
+    """Lists, arrays, series; ints of any width: the same items."""
     scores, ids = np.ones(50), np.arange(50)
     expected = select(scores, Capacity.count(7), ids=ids)
-    for same in (ids.tolist(), ids.astype(np.int32), ids.astype(float), pl.Series(ids)):
+    for same in (ids.tolist(), ids.astype(np.int32), pl.Series(ids)):
         assert_array_equal(select(scores, Capacity.count(7), ids=same), expected)
     text = [f"case-{number}" for number in ids]
     by_text = select(scores, Capacity.count(7), ids=text)
@@ -28,12 +28,8 @@ def test_ids_decide_ties_whatever_their_container():
     assert_array_equal(select(scores, Capacity.count(7), ids=pl.Series(text)), by_text)
 
 
-def test_ids_can_be_pairs_and_mixtures():
-    """An account and a day; numbers and texts side by side: each keeps its own key."""
-    pairs = [(account, day) for account in "abcd" for day in range(5)]
-    chosen = select(np.ones(20), Capacity.count(6), ids=pairs)
-    assert chosen.sum() == 6
-    assert_array_equal(select(np.ones(20), Capacity.count(6), ids=pairs[::-1]), chosen[::-1])
+def test_ids_can_be_mixtures():
+    """Numbers and texts side by side: each keeps its own key."""
     mixed = [7, "a", *range(8, 26)]
     with_text = select(np.ones(20), Capacity.count(6), ids=mixed)
     order = np.argsort([str(item) for item in mixed])

@@ -1,15 +1,11 @@
 """Ids, and what is made of them: tie keys, lots, groups and draws.
 
-Two ids are the same if these rules give the same value:
+An id is a whole number or a text. 7, an int8 7 and True + 6 are one id, "7" and b"7" another one.
+Lists, tuples, arrays, masked arrays, and the series of pandas, polars and Arrow can hold them.
 
-- A number is its value: 7, 7.0, True + 6, an int8 7, Decimal("7") and Fraction(7) are one id.
-- A text is its UTF-8 bytes: "7" and b"7" are one id, which is another one than the number 7.
-- A moment is the number of nanoseconds since 1970, in UTC. Without a time zone it counts as UTC,
-  and a date is its midnight. A length of time is its number of nanoseconds.
-- None, NaN, NaT, pandas.NA and a masked entry are the same missing id.
-- Anything else is what `str` says about it.
-
-They hold for lists, tuples, arrays, masked arrays, and the series of pandas, polars and Arrow.
+The values of rows are hashed by the same rules. Numbers other than whole ones count as floats,
+moments as microseconds, and anything else is what `str` says about it. None, NaN, NaT, pandas.NA
+and masked entries are alike.
 
 A *tie key* is a number in [0, 1) for each item. Items with the same score need an order that
 depends neither on the row order nor on the batch size, and that cannot be predicted from the item.
@@ -19,12 +15,10 @@ and the same whenever the item comes back.
 
 from __future__ import annotations
 
-import datetime
 import hashlib
-import math
 from collections.abc import Sequence
 from decimal import Decimal
-from numbers import Rational, Real
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import narwhals.stable.v2 as nw
@@ -40,6 +34,7 @@ from .validation import name_rows
 #: Of more calibration items than this, some are drawn.
 MOST_ITEMS = 1 << 20
 _DRAW_SEED = 0x5EED
+_NONE = np.empty(0, dtype=np.intp)
 _STANDARD_ERRORS = 6  # of the number of drawn items
 #: Shares of the rows that repeat, and of equal rows with different labels, that are too many.
 _FEW_REPEATS, _MIXED = 0.01, 0.1
@@ -49,23 +44,12 @@ Words = NDArray[np.uint64]
 #: Names of columns, of which arrays have none; None if they are not known.
 Columns = Sequence[Any] | None
 
+#: What an id can be, as a type and as the kind of an array.
+_ID_TYPES, _ID_KINDS = (Integral, str, bytes), "biuUST"
 _MISSING = np.uint64(0x9E6C63D0676A9A99)
 _NOT_WHOLE = np.uint64(0xD1B54A32D192ED03)
-_BEYOND_INT64 = np.uint64(0xA0761D6478BD642F)
+_PLACES = np.uint64(0xA0761D6478BD642F)
 _LOTS = np.uint64(0xE7037ED1A0B428DB)
-
-_NANOSECONDS = {
-    "W": 604_800 * 10**9,
-    "D": 86_400 * 10**9,
-    "h": 3_600 * 10**9,
-    "m": 60 * 10**9,
-    "s": 10**9,
-    "ms": 10**6,
-    "us": 10**3,
-    "ns": 1,
-}
-_EPOCH = datetime.datetime(1970, 1, 1)
-_MICROSECOND = datetime.timedelta(microseconds=1)
 
 
 # --- what an id is ----------------------------------------------------------------------------
@@ -78,7 +62,7 @@ def values_of(container: Any) -> NDArray[Any]:
     array would turn [7, "a"] into texts, and pairs into a table.
     """
     if isinstance(container, np.ma.MaskedArray):
-        return _unmasked(container)
+        return np.array(container.tolist(), dtype=object)
     if isinstance(container, np.ndarray):
         return container
     if isinstance(container, (list, tuple)):
@@ -94,78 +78,17 @@ def values_of(container: Any) -> NDArray[Any]:
 
 
 def _would_change(series: Any) -> bool:
-    """Whether NumPy would make floats of whole numbers, truths or decimals."""
+    """Whether NumPy would make floats of whole numbers or truths, or numbers of categories."""
     dtype = series.dtype
     if dtype.is_integer() or dtype == nw.Boolean:
         return bool(series.null_count())
-    return dtype.is_decimal() or dtype == nw.Categorical
-
-
-def _unmasked(array: Any) -> NDArray[Any]:
-    mask = np.ma.getmaskarray(array)
-    if not mask.any():
-        return np.asarray(array.data)
-    pairs = zip(array.data.ravel(), mask.ravel(), strict=True)
-    return _objects([None if masked else value for value, masked in pairs]).reshape(array.shape)
+    return dtype == nw.Categorical
 
 
 def _objects(values: Any) -> NDArray[Any]:
     array = np.empty(len(values), dtype=object)
     array[:] = values
     return array
-
-
-def _plain_id(value: Any) -> int | float | bytes | None:
-    """Return the value of one id: a number, the bytes of a text, or None if it is missing."""
-    if isinstance(value, str):
-        return value.encode()
-    if is_missing(value):
-        return None
-    if isinstance(value, (datetime.date, datetime.timedelta, np.datetime64, np.timedelta64)):
-        return _nanoseconds(value)
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, (Real, Decimal)):
-        return _number(value)
-    return value if isinstance(value, bytes) else _shown(value).encode()
-
-
-def _number(value: Any) -> int | float:
-    """Return a whole number exactly, whatever its type, and another number as a float."""
-    is_whole = isinstance(value, (Rational, Decimal)) and math.isfinite(value) and not value % 1
-    return int(value) if is_whole else float(value)
-
-
-def _shown(value: Any) -> str:
-    """Return what `str` says, without the names that NumPy gives its numbers inside a tuple."""
-    if type(value) is tuple:
-        value = tuple(each.item() if isinstance(each, np.generic) else each for each in value)
-    return str(value)
-
-
-def _nanoseconds(value: Any) -> int:
-    value = getattr(value, "asm8", value)  # pandas keeps nanoseconds there, in UTC
-    if isinstance(value, np.generic):
-        value = _to_days(value)
-        return int(value.astype(np.int64)) * _nanoseconds_per(value.dtype)
-    if isinstance(value, datetime.datetime):
-        offset = value.utcoffset() or datetime.timedelta()
-        value = (value.replace(tzinfo=None) - _EPOCH) - offset
-    elif isinstance(value, datetime.date):
-        value = datetime.timedelta(days=value.toordinal() - _EPOCH.toordinal())
-    return (value // _MICROSECOND) * 1_000
-
-
-def _nanoseconds_per(dtype: np.dtype[Any]) -> int:
-    """Return how many nanoseconds the unit of a moment or of a length of time has."""
-    unit, count = np.datetime_data(dtype)
-    return _NANOSECONDS.get(unit, 1) * count
-
-
-def _to_days(moments: Any) -> Any:
-    """Return moments that are counted in years or months as days, and others as they are."""
-    is_calendar = moments.dtype.kind == "M" and np.datetime_data(moments.dtype)[0] in "YM"
-    return moments.astype("M8[D]") if is_calendar else moments
 
 
 def is_missing(value: Any) -> bool:
@@ -188,24 +111,15 @@ def check_ids(ids: ArrayLike | None, n_items: int) -> NDArray[Any] | None:
             f"ids must hold one identifier for each of the {n_items} items; "
             f"got shape {array.shape}."
         )
-    rounded = np.flatnonzero(_may_be_rounded(array))
-    if rounded.size:
+    is_plain = array.dtype.kind in _ID_KINDS
+    wrong = _NONE if is_plain else np.flatnonzero([not isinstance(id, _ID_TYPES) for id in array])
+    if wrong.size:
         raise ValueError(
-            f"ids must not be floats as large as {array[rounded[0]]!r} ({name_rows(rounded)}): "
-            "whole numbers of this size may have been rounded to one another. A missing "
-            "value turns a column of whole numbers into floats. Fill it, or read ids as texts."
+            f"ids must be whole numbers or texts; got {array[wrong[0]]!r} at {name_rows(wrong)}. "
+            "A missing value turns a column of whole numbers into floats, which may be rounded: "
+            "fill it, or read ids as texts."
         )
     return array
-
-
-def _may_be_rounded(ids: NDArray[Any]) -> Mask:
-    """Whether each id is a float from where on not every whole number has one."""
-    if ids.dtype.kind == "f":
-        return np.abs(ids) >= 2.0 ** (np.finfo(ids.dtype).nmant + 1)
-    if ids.dtype.kind != "O":
-        return np.zeros(ids.shape, dtype=bool)
-    floats: list[Any] = [id if isinstance(id, (float, np.floating)) else 0.0 for id in ids.tolist()]
-    return np.array([abs(id) >= 2.0 ** (np.finfo(type(id)).nmant + 1) for id in floats], dtype=bool)
 
 
 def check_id(id: Any) -> str | int:
@@ -324,23 +238,24 @@ def _sum_over_entries(X: Any, seed: int, columns: Columns) -> Words:
 def _places(n_columns: int, names: Columns, seed: int) -> Words:
     """Return the bits of columns, by their names if there is one for each, or by their numbers."""
     named = names is not None and len(names) == n_columns
-    return _hash_values(_objects(names) if named else np.arange(n_columns), seed)
+    hashed = _hash_values(_objects(names) if named else np.arange(n_columns), seed)
+    return _mix(hashed ^ _PLACES)  # a 1 in column 2 is not a 2 in column 1
 
 
 def _hash_values(values: NDArray[Any], seed: int) -> Words:
     """Return 64 well-mixed bits per value, keyed by `seed`."""
     with np.errstate(over="ignore", invalid="ignore"):
         kind = values.dtype.kind
-        if kind in "biu":
+        if kind in "bi" or (kind == "u" and values.max(initial=0) < 2**63):
             words = values.astype(np.uint64)
-            if kind == "u":
-                words = np.where(words < 2**63, words, words ^ _BEYOND_INT64)
         elif kind == "f":
             words = _float_words(values.astype(np.float64))
         elif kind in "mM":
-            words = _moment_words(values, seed)
+            counts = values.astype(f"{kind}8[us]").astype(np.int64).astype(np.uint64)
+            words = np.where(np.isnat(values), _MISSING, counts)
         else:
-            words = _each_word(values, seed)
+            each = [_word(value, seed) for value in values.ravel().tolist()]
+            words = np.array(each, dtype=np.uint64).reshape(values.shape)
         return _mix(_mix(words ^ _mix(np.array([seed % 2**64], dtype=np.uint64))))
 
 
@@ -351,32 +266,18 @@ def _float_words(values: Doubles) -> Words:
     return np.where(np.isnan(values), _MISSING, words)
 
 
-def _moment_words(values: NDArray[Any], seed: int) -> Words:
-    values = _to_days(values)
-    counts, factor = values.astype(np.int64), _nanoseconds_per(values.dtype)
-    missing = np.isnat(values)
-    if np.abs(np.where(missing, 0, counts)).max(initial=0) > (2**63 - 1) // factor:
-        return _each_word(values, seed)  # 64 bits hold the nanoseconds of 292 years
-    return np.where(missing, _MISSING, (counts * factor).astype(np.uint64))
-
-
-def _each_word(values: NDArray[Any], seed: int) -> Words:
-    is_moment = values.dtype.kind in "mM"  # `tolist` would turn nanoseconds into whole numbers
-    items = list(values.ravel()) if is_moment else values.ravel().tolist()
-    words = np.array([_word(_plain_id(value), seed) for value in items], dtype=np.uint64)
-    return words.reshape(values.shape)
-
-
-def _word(value: int | float | bytes | None, seed: int) -> int:
-    if value is None:
+def _word(value: Any, seed: int) -> int:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, (str, bytes)):
+        return _text_word(value.encode() if isinstance(value, str) else value, seed)
+    if is_missing(value):
         return int(_MISSING)
-    if isinstance(value, bytes):
-        return _text_word(value, seed)
-    if isinstance(value, float):
-        return int(_float_words(np.array([value]))[0])
-    if -(2**63) <= value < 2**63:
+    if isinstance(value, int) and -(2**63) <= value < 2**63:
         return value % 2**64
-    return value ^ int(_BEYOND_INT64) if 0 < value < 2**64 else _text_word(b"\0%d" % value, seed)
+    if isinstance(value, (float, Decimal)):
+        return int(_float_words(np.array([float(value)]))[0])
+    return _text_word(b"\0" + str(value).encode(), seed)
 
 
 def _text_word(text: bytes, seed: int) -> int:
@@ -453,9 +354,7 @@ def repeats_of(X: Any, labels: NDArray[Any]) -> Repeats:
     If equal rows often have different labels, their columns have few values, and different cases
     are alike by chance.
     """
-    shape: tuple[int, ...] = getattr(X, "shape", ())
-    names = [f"column {place}" for place in range(shape[-1])] if len(shape) == 2 else None
-    keys = hash_rows(X, columns=names)  # a 1 in column 2 must not hash as a 2 in column 1
+    keys = hash_rows(X)
     _, alike, sizes = np.unique(keys, return_inverse=True, return_counts=True)
     if sizes.size == alike.size:
         return Repeats()

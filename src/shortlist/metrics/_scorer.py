@@ -17,10 +17,10 @@ from .._core.ranking import rank
 from .._core.scoring import MetadataRequester, rare_label_of, rare_scores
 from .._core.validation import check_same_length, check_scores
 from .._core.work import are_equal, check_efforts, check_values
-from ..capacity import Capacity, check_capacity
+from ..capacity import Capacity, check_capacity, check_efforts_suit
 from ..worth import check_worth
 from ._curve import capacity_curve
-from .adjusted import Items, check_effort_given, ranked_by, room_in
+from .adjusted import Items, ranked_by, room_in
 
 __all__ = [
     "CapacityScorer",
@@ -171,7 +171,7 @@ def detection_at_capacity(
     check_same_length(is_rare=is_rare, scores=scores, sample_weight=sample_weight)
     n = scores.size
     value, effort = check_values(values, n), check_efforts(efforts, n)
-    check_effort_given(capacity, effort)
+    check_efforts_suit(check_capacity(capacity), effort)
     items = Items.of(is_rare, value, effort, sample_weight)
     order, cuts = rank(ranked_by(scores, value, effort))
     spent, found = items.down_to(order, cuts)

@@ -20,7 +20,7 @@ from .._core.validation import (
     warn_user,
 )
 from .._core.work import check_efforts, check_values, in_order_of_worth
-from ..capacity import Capacity, check_capacity, check_prevalence, exact
+from ..capacity import Capacity, check_capacity, check_efforts_suit, check_prevalence, exact
 from ..exceptions import CapacityError
 
 __all__ = [
@@ -28,7 +28,6 @@ __all__ = [
     "adjusted_detection_interval",
     "adjusted_detection_of_counts",
     "adjusted_detection_score",
-    "check_effort_given",
     "ranked_by",
     "room_in",
 ]
@@ -112,7 +111,7 @@ def adjusted_detection_score(
     0.45
     """
     is_rare, flagged = _rare_and_flagged(y_true, y_pred, rare_label, sample_weight)
-    check_effort_given(capacity, efforts)
+    check_efforts_suit(check_capacity(capacity), check_efforts(efforts, is_rare.size))
     counts = Items.of(is_rare, values, efforts, sample_weight).counts(flagged)
     return _score_of(counts, capacity, prevalence)
 
@@ -259,16 +258,12 @@ def _known_multiple(capacity: Capacity, prevalence: Any) -> float | None:
 
 
 def _interval_for_multiple(counts: Counts, b: float, error: float) -> Interval:
-    sensitivity = [
-        proportion_interval(counts.found, counts.rare, error=each) for each in (error, error / 2)
-    ]
-    precision = [
-        proportion_interval(counts.found, counts.flagged, error=each) for each in (error, error / 2)
-    ]
-    return Interval(
-        min(sensitivity[0].low, b * precision[0].low),
-        min(sensitivity[1].high, b * precision[1].high),
-    )
+    def ends(error: float) -> tuple[Interval, Interval]:
+        sensitivity = proportion_interval(counts.found, counts.rare, error=error)
+        return sensitivity, proportion_interval(counts.found, counts.flagged, error=error)
+
+    (low, low_precision), (high, high_precision) = ends(error), ends(error / 2)
+    return Interval(min(low.low, b * low_precision.low), min(high.high, b * high_precision.high))
 
 
 # --- what items count for: their numbers or weights, values and efforts ---
@@ -342,19 +337,6 @@ def ranked_by(scores: Floats, values: Doubles | None, efforts: Doubles | None) -
     """Return what items are ranked by: value * probability / effort, or else the scores."""
     ratios, are_products = in_order_of_worth(scores, values, efforts)
     return lift(ratios) if are_products else ratios
-
-
-def check_effort_given(capacity: Capacity, efforts: Any) -> None:
-    """Raise an error if a budget comes without efforts, or efforts come without a budget."""
-    if check_capacity(capacity).kind == "effort" and efforts is None:
-        raise CapacityError(
-            f"{capacity!r} is a budget of work. Pass efforts=..., the work that each item takes."
-        )
-    if capacity.kind != "effort" and efforts is not None and np.any(np.asarray(efforts) != 1):
-        raise CapacityError(
-            f"efforts were given, but {capacity!r} limits the number of flags, whatever they take. "
-            "Use Capacity.effort(480), say, for a budget in the unit of the efforts."
-        )
 
 
 def room_in(capacity: Capacity, counts: Counts, prevalence: Any = None) -> Fraction:
