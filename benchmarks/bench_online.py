@@ -17,7 +17,6 @@ from shortlist.online import (
     Controller,
     EmaController,
     QuantileTracker,
-    TokenBucketController,
     WindowController,
 )
 
@@ -34,7 +33,7 @@ def _makers(calibration: np.ndarray) -> dict[str, Callable[[], Controller]]:
         "EmaController": lambda: EmaController(**rate),
         "WindowController, 5,000": lambda: WindowController(**rate),
         "QuantileTracker": lambda: QuantileTracker(**rate),
-        "TokenBucketController": lambda: TokenBucketController(**rate),
+        "QuantileTracker, burst 10": lambda: QuantileTracker(**rate, burst=10),
         "BudgetController": lambda: BudgetController(**count),
         "BudgetController, 2,000 of 100,000": lambda: BudgetController(
             **(count | {"capacity": Capacity.count(2_000), "expected_arrivals": 100_000})

@@ -14,7 +14,6 @@ from shortlist.online import (
     Controller,
     EmaController,
     QuantileTracker,
-    TokenBucketController,
     WindowController,
 )
 from studies.online.streams import Stream
@@ -326,11 +325,9 @@ RATE_RULES: dict[str, Rule] = {
 }
 COUNT_RULES: dict[str, Rule] = {
     "BudgetController": _count(BudgetController),
-    'BudgetController, pace="recent"': _count(BudgetController, pace="recent"),
-    'BudgetController, pace="pattern"': _count(BudgetController, pace="pattern"),
     "pace by the clock": pace_clock,
 }
 BUCKET_RULES: dict[str, Rule] = {
-    "TokenBucketController, burst 10": _rate(TokenBucketController),
+    "QuantileTracker, burst 10": _rate(QuantileTracker, burst=10),
     "the same, wound up": wound_up_bucket,
 }

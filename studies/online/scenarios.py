@@ -55,8 +55,6 @@ CONTENDERS = (
     "decayed histogram",
     "PID",
     "BudgetController",
-    'BudgetController, pace="recent"',
-    'BudgetController, pace="pattern"',
 )
 
 

@@ -135,10 +135,8 @@ def test_a_probe_key_makes_the_draw_reproducible(stream, lines, monkeypatch):
         (),
         ("--controller", "tracker", "--fraction", "0.05"),
         ("--controller", "budget", "--capacity", "5", "--per", "100"),
-        ("--controller", "bucket", "--fraction", "0.05"),
-        ("--controller", "bucket", "--count", "5", "--period", "12h", "--expect", "70"),
     ],
-    ids=["model", "tracker", "budget", "bucket", "bucket by time"],
+    ids=["model", "tracker", "budget"],
 )
 def test_every_controller(stream, lines, options):
     """Every controller decides, stops and resumes."""

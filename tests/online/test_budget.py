@@ -36,11 +36,10 @@ def caught(scores, times, flagged, capacity):
     return np.array(shares)
 
 
-@pytest.mark.parametrize("pace", ["auto", "recent", "pattern"])
-def test_most_of_the_highest_scores_are_flagged(rng, pace):
+def test_most_of_the_highest_scores_are_flagged(rng):
     """On a steady stream, nearly the whole budget goes to the highest scores."""
     scores, times = arrivals(rng, 10)
-    budget = make(rng.normal(size=5_000), pace=pace)
+    budget = make(rng.normal(size=5_000))
     flagged = budget.decide_many(scores, at=times).flagged
     days = np.bincount((times[flagged] // DAY).astype(int))
     assert days.max() <= 20
@@ -48,12 +47,11 @@ def test_most_of_the_highest_scores_are_flagged(rng, pace):
     assert caught(scores, times, flagged, 20).mean() > 0.7
 
 
-@pytest.mark.parametrize("pace", ["auto", "recent", "pattern"])
-def test_tied_scores_use_the_budget_too(rng, pace):
+def test_tied_scores_use_the_budget_too(rng):
     """With five per cent of all items tied at the top, a day still uses its two per cent."""
     scores, times = arrivals(rng, 10)
     scores = np.minimum(scores, np.quantile(scores, 0.95))
-    flagged = make(scores, pace=pace).decide_many(scores, at=times).flagged
+    flagged = make(scores).decide_many(scores, at=times).flagged
     days = np.bincount((times[flagged] // DAY).astype(int), minlength=10)
     assert days.max() <= 20
     assert days.min() >= 15
@@ -64,13 +62,9 @@ def test_a_day_that_always_ends_high_is_learned(rng):
     """Scores that rise through the day are anticipated from the pattern of earlier days."""
     scores, times = arrivals(rng, 12)
     order = np.lexsort((scores, times // DAY))
-    flagged = {
-        pace: make(rng.normal(size=5_000), pace=pace).decide_many(scores[order], at=times).flagged
-        for pace in ("auto", "recent")
-    }
+    flagged = make(rng.normal(size=5_000)).decide_many(scores[order], at=times).flagged
     late = slice(5, None)  # after some days to learn from
-    assert caught(scores[order], times, flagged["auto"], 20)[late].mean() > 0.6
-    assert caught(scores[order], times, flagged["recent"], 20)[late].mean() < 0.3
+    assert caught(scores[order], times, flagged, 20)[late].mean() > 0.6
 
 
 def test_a_lowered_capacity_holds_at_once(rng):
@@ -135,12 +129,11 @@ def test_the_first_day_may_be_joined_late(rng):
     assert budget.state_floats[2] == expected
 
 
-@pytest.mark.parametrize("pace", ["auto", "recent", "pattern"])
 @pytest.mark.parametrize("hour", [1, 12, 22, 23.9])
-def test_a_stream_that_starts_late_in_the_day_starts_at_the_usual_threshold(pace, hour):
+def test_a_stream_that_starts_late_in_the_day_starts_at_the_usual_threshold(hour):
     """Unseen hours are no silence: the share of the flags that is left meets its share of items."""
     calibration = np.linspace(0, 1, 1_440)
-    late, early = (make(calibration, 50, expected_arrivals=1_440, pace=pace) for _ in range(2))
+    late, early = (make(calibration, 50, expected_arrivals=1_440) for _ in range(2))
     usual = early.decide(0.0, at=0.0).threshold
     assert usual == pytest.approx(1 - 50 / 1_440, abs=0.01)
     assert late.decide(0.026, at=hour * 3_600).threshold == pytest.approx(usual, abs=0.01)
@@ -157,14 +150,13 @@ def test_a_stream_that_starts_late_uses_its_share_of_the_number(rng):
     assert days[1:].min() >= 18
 
 
-@pytest.mark.parametrize("pace", ["auto", "recent", "pattern"])
-def test_a_part_of_a_flag_is_not_spent_on_any_item(rng, pace):
+def test_a_part_of_a_flag_is_not_spent_on_any_item(rng):
     """From 22:00 on, 4.2 of 50 flags are left: the last goes to a high score, or to none."""
     calibration = rng.normal(size=5_000)
     usual = np.quantile(calibration, 1 - 50 / 1_440)
     times = DAY * (22 + np.linspace(0, 1.999, 120)) / 24
     for _ in range(20):
-        budget = make(calibration, 50, expected_arrivals=1_440, pace=pace)
+        budget = make(calibration, 50, expected_arrivals=1_440)
         scores = rng.normal(size=120)
         scores[:4] = 9.0
         flagged = budget.decide_many(scores, at=times).flagged
@@ -202,7 +194,6 @@ def test_a_saved_budget_stays_small(rng):
         (Capacity.count(5, per=10), {}, "period"),
         (Capacity.count(5), {"period": None}, "per=n"),
         (Capacity.count(5), {"expected_arrivals": None}, "expected_arrivals"),
-        (Capacity.count(5), {"pace": "slow"}, "pace"),
         (Capacity.count(5), {"period": -1}, "period"),
     ],
 )

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from shortlist import Capacity
 from shortlist.exceptions import CapacityError
 from shortlist.online import BudgetController, Controller, QuantileTracker
-from shortlist.online._ledger import TOTAL, USED, USUAL_WORK
+from shortlist.online._pacing import TOTAL, USED, USUAL_WORK
 from tests.online.checks import array_of, check_controller, with_array, with_number
 
 CALIBRATION = np.random.default_rng(0).exponential(size=500)
@@ -31,11 +31,10 @@ def budget(value=480, **options):
     )
 
 
-@pytest.mark.parametrize("pace", ["auto", "recent", "pattern"])
-def test_it_passes_all_checks(pace):
+def test_it_passes_all_checks():
     """A budget of work keeps everything that every controller promises."""
     scores = np.random.default_rng(0).normal(size=500)
-    check_controller(lambda: budget(30, calibration_scores=scores, expected_effort=2, pace=pace))
+    check_controller(lambda: budget(30, calibration_scores=scores, expected_effort=2))
 
 
 @settings(max_examples=40)
@@ -65,8 +64,7 @@ def test_no_period_exceeds_its_budget(items, value, restart):
     assert all(work <= Fraction(str(value)) for work in spent.values())
 
 
-@pytest.mark.parametrize("pace", ["auto", "recent", "pattern"])
-def test_efforts_of_one_are_a_number_of_flags(pace):
+def test_efforts_of_one_are_a_number_of_flags():
     """With equal efforts, decisions and thresholds are those of a count, bit for bit."""
     rng = np.random.default_rng(1)
     scores, times = rng.exponential(size=2_000), np.sort(rng.uniform(0, 1_500, size=2_000))
@@ -74,7 +72,6 @@ def test_efforts_of_one_are_a_number_of_flags(pace):
         "period": 100,
         "expected_arrivals": 100,
         "calibration_scores": CALIBRATION,
-        "pace": pace,
     }
     counted = BudgetController(Capacity.count(7), **options)
     worked = BudgetController(Capacity.effort(7), **options, expected_effort=1)

@@ -14,7 +14,6 @@ from shortlist.online import (
     BudgetController,
     FixedPeriod,
     QuantileTracker,
-    TokenBucketController,
 )
 
 DAY = 86_400.0
@@ -114,25 +113,6 @@ def test_without_a_period_moments_may_come_and_go():
         mixed.decide(float(score), at=at).flag for score, at in zip(scores, moments, strict=True)
     ]
     assert_array_equal(flagged, expected)
-
-
-def test_a_new_capacity_holds_from_its_own_moment():
-    """Hours under a capacity of zero do not refill the bucket."""
-    bucket = TokenBucketController(
-        Capacity.count(24),
-        calibration_scores=np.zeros(5),
-        burst=3,
-        period=DAY,
-        expected_arrivals=100,
-        step=5.0,
-    )
-    assert bucket.decide_many(np.arange(1.0, 20.0), at=0.0).flagged.sum() == 3
-    bucket.set_capacity(Capacity.count(0))
-    later = 50 * 3_600.0
-    bucket.set_capacity(Capacity.count(24), at=later)  # one an hour, from then on
-    assert bucket.decide_many(np.arange(20.0, 40.0), at=later).flagged.sum() == 0
-    later += 3_600.5
-    assert bucket.decide_many(np.arange(100.0, 140.0), at=later).flagged.sum() <= 1
 
 
 def test_one_moment_in_milliseconds_changes_nothing():

@@ -8,7 +8,6 @@ from shortlist.online import (
     BudgetController,
     EmaController,
     QuantileTracker,
-    TokenBucketController,
     WindowController,
 )
 from tests.online.checks import (
@@ -34,14 +33,8 @@ MAKERS = {
     "tracker, few scores": lambda: QuantileTracker(
         Capacity.count(1, per=200), calibration_scores=[0.0, 0.0, 1.0], step=0.5
     ),
-    "bucket": lambda: TokenBucketController(RATE, calibration_scores=SCORES, burst=2),
-    "bucket in time": lambda: TokenBucketController(
-        Capacity.count(5), calibration_scores=SCORES, burst=1, **TIMED
-    ),
+    "bucket": lambda: QuantileTracker(RATE, calibration_scores=SCORES, burst=2),
     "budget": lambda: BudgetController(Capacity.count(5), calibration_scores=SCORES, **TIMED),
-    "budget by pattern": lambda: BudgetController(
-        Capacity.count(5), calibration_scores=SCORES, pace="pattern", **TIMED
-    ),
     "budget of items, few ids": lambda: BudgetController(
         Capacity.count(3, per=50), calibration_scores=SCORES, remember=40
     ),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from shortlist import Capacity
 from shortlist.exceptions import CapacityError
 from shortlist.online import BudgetController, Controller
-from shortlist.online._ledger import ALLOWED, CAPACITY, DRAWN, KEPT, RATE, TOTAL
+from shortlist.online._pacing import ALLOWED, CAPACITY, DRAWN, KEPT, RATE, TOTAL
 from shortlist.online.decisions import ABOVE_THRESHOLD, PROBE, PROBE_WITHOUT_SLOT
 from tests.online.checks import with_number
 

@@ -51,15 +51,15 @@ class FixedController(Controller):
         super().__init__(
             capacity, calibration_scores=calibration_scores, clock=clock, remember=remember
         )
+        self.check_capacity(capacity)
+        threshold = np.quantile(calibration_scores, 1 - capacity.as_fraction())
+        self.state_floats = np.array([threshold, 0.0])
+        self.state_ints = np.zeros(0, dtype=np.int64)
+        self.apply_capacity(capacity)
 
     def check_capacity(self, capacity):
         """Accept every capacity that is a rate; others raise an error here."""
         capacity.as_fraction()
-
-    def initial_state(self, calibration_scores):
-        """Return the floats and the ints to start with."""
-        threshold = np.quantile(calibration_scores, 1 - self.capacity.as_fraction())
-        return np.array([threshold, 0.0]), np.zeros(0, dtype=np.int64)
 
     def apply_capacity(self, capacity, *, since=None):
         """Set the rate; called at the start and whenever the capacity changes."""
@@ -75,7 +75,7 @@ class FixedController(Controller):
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_thirty_lines_are_a_controller(check):
-    """Two compiled functions and three short methods pass every check."""
+    """Two compiled functions, a constructor and three short methods pass every check."""
     scores = np.random.default_rng(0).normal(size=500)
     check(lambda: FixedController(Capacity.fraction(0.1), calibration_scores=scores))
 
@@ -83,4 +83,6 @@ def test_thirty_lines_are_a_controller(check):
 def test_a_controller_without_its_methods_says_so():
     """The base class cannot decide anything by itself."""
     with pytest.raises(NotImplementedError):
-        Controller(Capacity.fraction(0.1), calibration_scores=[0.0])
+        Controller(Capacity.fraction(0.1), calibration_scores=[0.0]).set_capacity(
+            Capacity.count(1, per=9)
+        )

@@ -13,7 +13,6 @@ from shortlist.online import (
     BudgetController,
     CalendarPeriod,
     QuantileTracker,
-    TokenBucketController,
 )
 from tests.online.checks import check_controller
 
@@ -106,13 +105,12 @@ def test_a_budget_keeps_its_number_on_every_local_day():
     assert len(set(days)) == 10
 
 
-@pytest.mark.parametrize("kind", [BudgetController, TokenBucketController])
 @pytest.mark.parametrize("period", [TEXTS[0], TEXTS[3]])
-def test_controllers_on_a_calendar_pass_all_checks(kind, period):
+def test_controllers_on_a_calendar_pass_all_checks(period):
     """Saving, batching, clocks that run back: all as with seconds."""
     scores = np.random.default_rng(0).normal(size=500)
     check_controller(
-        lambda: kind(
+        lambda: BudgetController(
             Capacity.count(20), period=period, expected_arrivals=1_000, calibration_scores=scores
         )
     )

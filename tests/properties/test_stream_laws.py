@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shortlist import Capacity
-from shortlist.online import BudgetController, QuantileTracker, TokenBucketController
+from shortlist.online import BudgetController, QuantileTracker
 from shortlist.service.durable import DurableController
 
 SCORES = st.lists(st.floats(-5, 5), min_size=1, max_size=60)
@@ -16,7 +16,7 @@ KINDS = {
     "tracker": lambda: QuantileTracker(
         Capacity.fraction(0.1), calibration_scores=np.linspace(-3, 3, 50), remember=1_000
     ),
-    "bucket": lambda: TokenBucketController(
+    "bucket": lambda: QuantileTracker(
         Capacity.fraction(0.1), calibration_scores=np.linspace(-3, 3, 50), burst=2, remember=1_000
     ),
 }

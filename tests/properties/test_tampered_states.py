@@ -14,7 +14,6 @@ from shortlist.online import (
     Controller,
     EmaController,
     QuantileTracker,
-    TokenBucketController,
     WindowController,
 )
 
@@ -25,10 +24,7 @@ MAKERS = {
     "ema": lambda: EmaController(RATE, calibration_scores=SCORES),
     "window": lambda: WindowController(RATE, calibration_scores=SCORES, window=30),
     "tracker": lambda: QuantileTracker(RATE, calibration_scores=SCORES, step=0.5),
-    "bucket": lambda: TokenBucketController(RATE, calibration_scores=SCORES, burst=BURST, step=1),
-    "bucket in time": lambda: TokenBucketController(
-        Capacity.count(K), calibration_scores=SCORES, burst=BURST, **TIMED
-    ),
+    "bucket": lambda: QuantileTracker(RATE, calibration_scores=SCORES, burst=BURST, step=1),
     "budget": lambda: BudgetController(Capacity.count(K), calibration_scores=SCORES, **TIMED),
 }
 

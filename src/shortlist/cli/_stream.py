@@ -58,7 +58,7 @@ def stream(
     state
         State file, such as --state day.state; created if it does not exist.
     controller
-        auto, tracker, budget or bucket, such as --controller bucket.
+        auto, tracker or budget, such as --controller tracker.
     count
         How many flags are allowed, such as --count 50 ...
     period

@@ -1,7 +1,6 @@
 """Decide about one item at a time, and keep a capacity over time."""
 
 from ._alarms import DriftAlarm, RateAlarm
-from ._bucket import TokenBucketController
 from ._budget import BudgetController
 from ._ema import EmaController
 from ._tracker import QuantileTracker
@@ -20,6 +19,5 @@ __all__ = [
     "FixedPeriod",
     "QuantileTracker",
     "RateAlarm",
-    "TokenBucketController",
     "WindowController",
 ]

@@ -7,34 +7,26 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+from scipy.stats import poisson
 
 from .._core.arrays import Floats
 from .._core.probing import check_probe
 from ..capacity import Capacity
 from ..exceptions import CapacityError
-from . import _ledger as book
-from ._inputs import (
-    WORK_UNITS,
-    flags_allowed,
-    work_allowed,
-)
-from ._ledger import first_ledger, is_sound, open_ledger, thin_out
-from ._pacing import (
-    PATTERN,
-    RECENT,
-    keep,
-    most_probes,
-    pacing_loop,
-    pacing_step,
-    set_rate,
-    usual_flags,
-)
+from . import _pacing as book
+from ._inputs import WORK_UNITS, check_calibration_scores, flags_allowed, work_allowed
+from ._pacing import Ledger, open_ledger, stride_for, usual_flags
 from ._scale import TailScale
 from .controller import Controller
 
-_FIRST_RULE = {"auto": RECENT, "recent": RECENT, "pattern": PATTERN}
-_OUT_OF_DATE = 1 << 40  # so many arrivals since the thresholds were computed
+_OUT_OF_DATE = 1 << 40  # so many arrivals since the threshold was computed
+# A list has room for four entries per flag, or for at least two if four would be too many. If it
+# cannot hold two per flag, only every second, fourth, ... arrival is listed.
+_PER_FLAG = 4
+_SHORTEST_LIST, _MODERATE_LIST, _LONGEST_LIST = 64, 2_048, 4_096
+_GOLDEN = 0.6180339887498949
+_SUFFICES = 0.999  # how often the limit of probes suffices
 
 
 class BudgetController(Controller):
@@ -43,7 +35,8 @@ class BudgetController(Controller):
     This is the default for counts. The limit holds in every period, for any scores, after restarts
     and changes of the capacity, with clocks that run backwards and with repeated ids. Within a
     period, the flags left are paced over the arrivals still to come: the threshold is the score
-    that as many of those are expected to exceed as there are flags left.
+    that as many of those are expected to exceed as there are flags left. What is to come is
+    estimated from the same hours of the last six periods, of which the richer half decides.
 
     A budget can also be one of work: ``Capacity.effort(480)`` minutes in a period. Pass the score
     as value * probability / effort (:func:`~shortlist.worth.expected_worth`), and the effort of
@@ -63,14 +56,6 @@ class BudgetController(Controller):
     expected_arrivals : int, default=None
         Items in a period, as a first estimate. The number and its pattern over the period are then
         learned. Required with `period`.
-    pace : {"auto", "recent", "pattern"}, default="auto"
-        Which scores set the threshold:
-
-        - ``"recent"``: the latest scores, over the length of one period. Reacts quickly to changes.
-        - ``"pattern"``: the same hours of the last six periods, of which the richer half decides.
-          For strong patterns within the day, such as scores that rise through it, and for bursts.
-        - ``"auto"``: both rules run, and the one that would have flagged the larger share of the
-          highest scores of earlier periods leads.
     starts_at : float or datetime, default=0
         A moment at which a period starts: the start of the first one or of any other, such as a
         local midnight.
@@ -138,7 +123,7 @@ class BudgetController(Controller):
     ...     rng.exponential(size=15_000), at=times, efforts=minutes
     ... ).flagged
     >>> np.bincount((times[flagged] // 86_400).astype(int), minutes[flagged]).tolist()
-    [463.0, 479.0, 477.0]
+    [472.0, 479.0, 477.0]
 
     A tenth of 50 flags a day for probes:
 
@@ -157,8 +142,8 @@ class BudgetController(Controller):
     (13, 0.001)
     """
 
-    compiled_step = staticmethod(pacing_step)
-    compiled_loop = staticmethod(pacing_loop)
+    compiled_step = staticmethod(book.pacing_step)
+    compiled_loop = staticmethod(book.pacing_loop)
 
     def __init__(
         self,
@@ -167,7 +152,6 @@ class BudgetController(Controller):
         calibration_scores: ArrayLike,
         period: float | str | None = None,
         expected_arrivals: int | None = None,
-        pace: str = "auto",
         starts_at: Any = 0.0,
         expected_effort: float | None = None,
         probe: float = 0,
@@ -186,10 +170,13 @@ class BudgetController(Controller):
             **_probe_options(probe, probe_key),
             period=period,
             expected_arrivals=expected_arrivals,
-            pace=pace,
             starts_at=starts_at,
             expected_effort=expected_effort,
         )
+        self.check_capacity(capacity)
+        scores = check_calibration_scores(calibration_scores)
+        self.state_floats, self.state_ints = self._first_state(scores)
+        self.apply_capacity(capacity)
 
     @property
     def remaining(self) -> float:
@@ -231,44 +218,84 @@ class BudgetController(Controller):
         """Return the budget in flags, or in units of work."""
         return work_allowed(capacity) if self.counts_work else flags_allowed(capacity)
 
-    def initial_state(self, calibration_scores: Floats) -> tuple[Floats, NDArray[np.int64]]:
+    def _first_state(self, calibration_scores: Floats) -> tuple[Floats, Any]:
         """Start with periods made up from the calibration scores."""
         usual = self.options["expected_effort"] * WORK_UNITS if self.counts_work else 1.0
-        ledger = first_ledger(
-            calibration_scores,
-            capacity=int(usual_flags(self._units(self.capacity), usual)),
-            expected=self.options["expected_arrivals"] or self._length(),
-            usual_work=usual,
-        )
-        pace = self.options["pace"]
-        ledger.ints[[book.PINNED, book.LEADER]] = pace != "auto", _FIRST_RULE[pace]
+        n_flags = int(usual_flags(self._units(self.capacity), usual))
+        roomy = min(max(_PER_FLAG * n_flags, _SHORTEST_LIST), _MODERATE_LIST)
+        size = min(max(roomy, book.LEAST_PER_FLAG * n_flags), _LONGEST_LIST)
+        ints, floats = np.zeros(book.N_INTS, np.int64), np.zeros(_n_floats(size))
+        ints[[book.SIZE, book.STRIDE]] = size, stride_for(n_flags, size)
         on_a_clock = self.is_timed and self.calendar is None
         origin = self.options["starts_at"] if on_a_clock else 0.0
-        ledger.floats[[book.LENGTH, book.ORIGIN]] = self._length(), origin
-        return ledger.floats, ledger.ints
+        expected = self.options["expected_arrivals"] or self._length()
+        parts = [book.LENGTH, book.ORIGIN, book.EXPECTED, book.USUAL_WORK]
+        floats[parts] = self._length(), origin, expected, usual
+        _fill_past(open_ledger(floats, ints), calibration_scores)
+        return floats, ints
 
     def apply_capacity(self, capacity: Capacity) -> None:
         """Set the budget, and thin out today's list if it has become too short for it."""
         ledger = open_ledger(self.state_floats, self.state_ints)
         ints, floats, units = self.state_ints, self.state_floats, self._units(capacity)
-        # How many items are drawn in a busy period, on average.
+        # How many items are drawn in a busy period, on average, and the most that get a flag.
         mean = float(check_probe(self.options["probe"]) * units) if self.has_probes else 0.0
+        most = int(poisson.ppf(_SUFFICES, mean)) if mean > 0 else 0
         ints[book.TOTAL], floats[book.MEAN_DRAWS] = units, mean
-        ints[book.ALLOWED], ints[book.SINCE] = most_probes(mean, units), _OUT_OF_DATE
-        keep(int(ints[book.DRAWN]), ledger)
-        set_rate(ledger)
-        thin_out(ledger)
+        ints[book.ALLOWED], ints[book.SINCE] = min(most, units), _OUT_OF_DATE
+        book.keep(int(ints[book.DRAWN]), ledger)
+        book.set_rate(ledger)
+        _thin_out(ledger)
 
-    def is_sound(self) -> bool:
-        """Whether the lists have their sizes, and no entry lies beyond their ends."""
-        return is_sound(self.state_floats, self.state_ints)
+    def is_sound(self, n_floats: int, n_ints: int) -> bool:
+        """Whether the arrays are a ledger whose numbers of entries fit into its lists."""
+        floats, ints = self.state_floats, self.state_ints
+        if ints.size != n_ints or not 0 < ints[book.SIZE] <= _LONGEST_LIST:
+            return False
+        size = int(ints[book.SIZE])
+        if floats.size != _n_floats(size):
+            return False
+        listed = np.array([ints[book.LISTED], *open_ledger(floats, ints).sizes[0]])
+        is_timed = 0 < floats[book.LENGTH] < np.inf and np.isfinite(floats[book.ORIGIN])
+        are_within = np.all((listed >= 0) & (listed <= size)) and ints[book.STRIDE] > 0
+        return bool(is_timed and are_within and min(ints[book.CAPACITY], ints[book.SEEN]) >= 0)
 
     def change_scale(self, old: TailScale, new: TailScale) -> None:
         """Translate all listed scores."""
         ledger = open_ledger(self.state_floats, self.state_ints)
-        for scores in (ledger.today[0], ledger.past[:, 0], ledger.caught):
+        for scores in (ledger.today[0], ledger.past[:, 0]):
             scores[...] = old.translate(scores, to=new)
         self.state_ints[book.SINCE] = _OUT_OF_DATE
+
+
+def _n_floats(size: int) -> int:
+    """Return how many floats a ledger has whose lists have room for so many entries."""
+    lists = 2 * (1 + book.MEMORY) * size
+    return book.N_HEAD_FLOATS + lists + 3 * book.MEMORY + 2 * book.BLOCKS
+
+
+def _fill_past(ledger: Ledger, calibration: Floats) -> None:
+    """Fill the past with the highest scores to be expected, spread evenly over each period."""
+    ints, expected = ledger.ints, ledger.floats[book.EXPECTED]
+    stride = ints[book.STRIDE]
+    n = int(min(ints[book.SIZE], max(expected // stride, 1)))
+    ranks = np.arange(n)
+    shares = np.clip(1 - (ranks + 0.5) * stride / expected, 0, 1)
+    for age in range(book.MEMORY):
+        ledger.past[age, 0, :n] = np.quantile(calibration, shares)
+        ledger.past[age, 1, :n] = ((ranks + 1) * _GOLDEN + age * _GOLDEN**2) % 1
+        ledger.sizes[:, age] = n, stride / expected, expected
+    ledger.profile[0] = 1 / book.BLOCKS
+
+
+def _thin_out(ledger: Ledger) -> None:
+    """Leave out every second entry of today's list until it reaches well past the capacity."""
+    ints, today = ledger.ints, ledger.today
+    stride = stride_for(int(ints[book.CAPACITY]), int(ints[book.SIZE]))
+    while ints[book.STRIDE] < stride:
+        kept = today[:, : ints[book.LISTED] : 2]
+        today[:, : kept.shape[1]] = kept.copy()
+        ints[book.LISTED], ints[book.STRIDE] = kept.shape[1], 2 * ints[book.STRIDE]
 
 
 def _probe_options(probe: Any, key: Any) -> dict[str, Any]:

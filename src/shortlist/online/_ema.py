@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 from numba import njit
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from .._core.arrays import Floats
 from .._core.ranking import cut_after
 from ..capacity import Capacity
+from ._inputs import check_calibration_scores
 from ._scale import FARTHEST_SCORE, TailScale
 from .controller import Controller
 from .decisions import ABOVE_THRESHOLD, BELOW_THRESHOLD
@@ -99,20 +99,17 @@ class EmaController(Controller):
             step=step,
             **shared,
         )
-
-    def initial_state(self, calibration_scores: Floats) -> tuple[Floats, NDArray[np.int64]]:
-        """Start at the quantile of the calibration scores."""
-        k = self.capacity.as_ratio(self.options.get("prevalence")) * calibration_scores.size
-        threshold = cut_after(calibration_scores, int(k)).value
+        self.check_capacity(capacity)
+        scores, rate = check_calibration_scores(calibration_scores), self.rate(capacity)
+        k = capacity.as_ratio(self.options.get("prevalence")) * scores.size
+        threshold = cut_after(scores, int(k)).value
         if not np.isfinite(threshold):  # everything may be flagged: start at the lowest score
-            threshold = float(calibration_scores.min())
-        step = self.options["step"]
+            threshold = float(scores.min())
         if step is None:
-            low, high = np.quantile(calibration_scores, [0.16, 0.84])
+            low, high = np.quantile(scores, [0.16, 0.84])
             step = float(high - low) / 2_000 or 1e-3
-        rate = self.rate(self.capacity)
-        floats = np.array([threshold, rate, rate, self.options["alpha"], step])
-        return floats, np.zeros(0, dtype=np.int64)
+        self.state_floats = np.array([threshold, rate, rate, alpha, step])
+        self.state_ints = np.zeros(0, dtype=np.int64)
 
     def apply_capacity(self, capacity: Capacity) -> None:
         """Set the rate."""

@@ -15,7 +15,6 @@ from .._core.ids import check_id, check_ids
 from .._core.validation import (
     check_count,
     check_number,
-    check_option,
     check_positive,
     check_scores,
     to_seconds,
@@ -29,8 +28,6 @@ from .periods import CalendarPeriod
 Names = NDArray[np.object_]
 
 _MOST_FLAGS = 1 << 40
-#: How a budget may be spread over its period; see `BudgetController`.
-PACES = ("auto", "recent", "pattern")
 #: Work is counted in millionths.
 WORK_UNITS = 10**6
 _MOST_WORK = 10**12
@@ -121,7 +118,6 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     **dict.fromkeys(("step", "expected_arrivals", "max_effort", "expected_effort"), check_positive),
     "alpha": _check_weight,
     "burst": partial(check_count, at_most=1 << 20),
-    "pace": partial(check_option, options=PACES),
     "period": lambda _, period: check_period(period),
     "prevalence": lambda _, prevalence: float(check_prevalence(prevalence)),
     "remember": partial(check_count, at_most=1 << 40),

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numba import njit
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from .._core.arrays import Floats
 from ..capacity import Capacity, exact
 from ..exceptions import CapacityError
 from ._inputs import count_work
 from ._scale import TailScale, score_at
 from .controller import Controller
-from .decisions import ABOVE_THRESHOLD, BELOW_THRESHOLD
+from .decisions import ABOVE_THRESHOLD, BELOW_THRESHOLD, CAPACITY_USED_UP
 
 #: The first floats: the offset on the tail scale, the rate, its logarithm, and the step.
 OFFSET, RATE, LOG_RATE, STEP = range(4)
@@ -23,19 +23,33 @@ OFFSET, RATE, LOG_RATE, STEP = range(4)
 # largest rate above zero so far; zero before the first. The knots of the scale are the last.
 LOWEST, HIGHEST, SMALLEST, LARGEST = range(4, 8)
 _KNOTS = 8
-#: The only int: the largest effort in units, 1 if flags are counted.
-MOST_WORK = 0
+# The ints: the largest effort in units, 1 if flags are counted; tokens, the most there can be (0
+# without a limit on bursts), and how many each item adds.
+MOST_WORK, TOKENS, MOST_TOKENS, REFILL = range(4)
+# Tokens are counted in whole parts and rounded down: rounding errors never add up to a flag.
+_PARTS = 1 << 40
 
 
 @njit(cache=True)
-def track(score: float, share: float, floats: Any, knots: Any) -> tuple[int, float]:
-    """Decide about one item, and move the offset against the error; a flag costs a share of 1."""
+def _track(
+    score: float, deciding: bool, work: int, floats: Any, ints: Any, knots: Any
+) -> tuple[int, float]:
+    """Decide about one item, and move the offset against the error."""
     rate = floats[RATE]
     if rate <= 0.0:
         return BELOW_THRESHOLD, np.inf
+    ints[TOKENS] = min(ints[TOKENS] + ints[REFILL], ints[MOST_TOKENS])
     threshold = score_at(floats[OFFSET] - floats[LOG_RATE], knots)
     if score > threshold:
+        # A flag costs its share of the largest effort. It counts even if there is no token for it:
+        # otherwise a lack of tokens would lower the threshold.
+        share = work / ints[MOST_WORK]
         floats[OFFSET] += floats[STEP] * (share - rate)
+        if deciding and ints[MOST_TOKENS] > 0:
+            price = _PARTS if work == ints[MOST_WORK] else int(share * _PARTS) + 1
+            if ints[TOKENS] < price:
+                return CAPACITY_USED_UP, threshold
+            ints[TOKENS] -= price
         return ABOVE_THRESHOLD, threshold
     floats[OFFSET] -= floats[STEP] * rate
     return BELOW_THRESHOLD, threshold
@@ -45,9 +59,8 @@ def track(score: float, share: float, floats: Any, knots: Any) -> tuple[int, flo
 def _tracker_step(
     score: float, at: float, deciding: bool, work: int, number: float, floats: Any, ints: Any
 ) -> tuple[int, float, float]:
-    # A flag costs its share of the largest effort.
-    share = work / ints[MOST_WORK]
-    code, threshold = track(score, share, floats, floats[_KNOTS:].reshape(2, -1))
+    knots = floats[_KNOTS:].reshape(2, -1)
+    code, threshold = _track(score, deciding, work, floats, ints, knots)
     return code, threshold, 1.0 if code == ABOVE_THRESHOLD else 0.0
 
 
@@ -57,44 +70,19 @@ def _tracker_loop(items: Any, deciding: bool, answers: Any, floats: Any, ints: A
     codes, thresholds, probabilities = answers
     knots = floats[_KNOTS:].reshape(2, -1)
     for i in range(scores.size):
-        codes[i], thresholds[i] = track(scores[i], works[i] / ints[MOST_WORK], floats, knots)
+        codes[i], thresholds[i] = _track(scores[i], deciding, works[i], floats, ints, knots)
         probabilities[i] = codes[i] == ABOVE_THRESHOLD
 
 
-def offset_within(scale: TailScale, offset: float, log_rate: float) -> float:
-    """Return the nearest offset whose threshold lies on the scale, or just beyond its end."""
-    bottom, top = scale.range
-    return min(max(offset, bottom + log_rate), top + log_rate)
-
-
-class ScaledController(Controller):
-    """A controller whose floats end with the knots of its scale, after `n_head` others."""
-
-    n_head: ClassVar[int]
-
-    def with_knots(self, head: ArrayLike) -> Floats:
-        """Return floats that end with the knots of the scale."""
-        return np.concatenate([head, self.scale.knots.ravel()])
-
-    def change_scale(self, old: TailScale, new: TailScale) -> None:
-        """Exchange the scale, and keep everything else."""
-        self.state_floats = np.concatenate([self.state_floats[: self.n_head], new.knots.ravel()])
-
-    def is_sound(self) -> bool:
-        """Whether the floats end with the knots of the scale, and there are as many ints."""
-        n_ints = self.initial_state(self.scale.knots[0])[1].size
-        are_knots = np.array_equal(self.state_floats[self.n_head :], self.scale.knots.ravel())
-        return are_knots and self.state_ints.size == n_ints
-
-
-class QuantileTracker(ScaledController):
+class QuantileTracker(Controller):
     r"""Keep a flag rate on any stream: the default for rates.
 
     After each item the threshold moves: up a little if the item was flagged, down very slightly if
     it was not. The steps are taken on a scale that is the same for all models. A change of capacity
     moves the threshold at once. On *every* stretch of the stream, whatever the scores do, the
     number of flags differs from what the rate allows by at most :meth:`interval_bound`, a constant.
-    Pauses at a capacity of zero, swaps of the model and restarts do not change that.
+    Pauses at a capacity of zero, swaps of the model and restarts do not change that. With `burst`,
+    a bucket of tokens also limits short stretches.
 
     It can also follow a rate of work, ``Capacity.effort(480, per=10_000)``: pass the score as
     value * probability / effort (:func:`~shortlist.worth.expected_worth`), and the effort of each
@@ -111,6 +99,11 @@ class QuantileTracker(ScaledController):
         How fast the threshold follows. A larger step reacts faster after a change and keeps closer
         to the rate over short stretches. A smaller step is steadier and finds more where rare items
         come in waves.
+    burst : int, default=None
+        On every stretch, at most so many flags more than the capacity of that stretch, whatever the
+        scores do (with a rate of work: so many times the largest effort). A bucket holds at most
+        `burst` tokens; each item refills it by the rate, and each flag takes a token. It starts
+        full, and an empty one does not affect the threshold. `None` sets no such limit.
     max_effort : float, default=None
         The largest effort of any item; required with ``Capacity.effort(...)``. A larger one is an
         error.
@@ -147,7 +140,6 @@ class QuantileTracker(ScaledController):
 
     compiled_step = staticmethod(_tracker_step)
     compiled_loop = staticmethod(_tracker_loop)
-    n_head = _KNOTS
 
     def __init__(
         self,
@@ -155,6 +147,7 @@ class QuantileTracker(ScaledController):
         *,
         calibration_scores: ArrayLike,
         step: float = 0.03,
+        burst: int | None = None,
         max_effort: float | None = None,
         expected_effort: float | None = None,
         **shared: Any,
@@ -163,10 +156,18 @@ class QuantileTracker(ScaledController):
             capacity,
             calibration_scores=calibration_scores,
             step=step,
+            burst=burst,
             max_effort=max_effort,
             expected_effort=expected_effort,
             **shared,
         )
+        self.check_capacity(capacity)
+        head = [0.0, 0.0, 0.0, self.options["step"], *self.scale.range, 0.0, 0.0]
+        self.state_floats = np.concatenate([head, self.scale.knots.ravel()])
+        most = int(count_work([max_effort], 1)[0]) if self.counts_work else 1
+        tokens = self._most_tokens()
+        self.state_ints = np.array([most, tokens, tokens, 0], dtype=np.int64)
+        self.apply_capacity(capacity)
 
     def interval_bound(
         self, smallest: Capacity | None = None, largest: Capacity | None = None
@@ -187,7 +188,8 @@ class QuantileTracker(ScaledController):
         float
             The bound: for every stretch, \\|flags - sum of rates\\| is at most this; for a rate of
             work, the same with the work of the flags. It covers the
-            scales of all models so far; a model with more calibration scores can widen it.
+            scales of all models so far; a model with more calibration scores can widen it. With
+            `burst`, flags can lie further below.
 
         Examples
         --------
@@ -218,11 +220,18 @@ class QuantileTracker(ScaledController):
         bound = float((levels + math.log(high / low) + step * (1 - low + high)) / step)
         return bound * self.options["max_effort"] if self.counts_work else bound
 
-    def rate(self, capacity: Capacity) -> float:
+    def _ratio(self, capacity: Capacity) -> Fraction:
         """Return the share of items that may be flagged; of work, if each took the largest."""
         if capacity.kind == "effort":
-            return float(capacity.effort_per_item() / exact(self.options["max_effort"]))
-        return super().rate(capacity)
+            return capacity.effort_per_item() / exact(self.options["max_effort"])
+        return capacity.as_ratio(self.options.get("prevalence"))
+
+    def rate(self, capacity: Capacity) -> float:
+        """Return the same as a float."""
+        return float(self._ratio(capacity))
+
+    def _most_tokens(self) -> int:
+        return (self.options["burst"] or 0) * _PARTS
 
     def check_capacity(self, capacity: Capacity) -> None:
         """Accept every capacity that is a rate."""
@@ -237,22 +246,16 @@ class QuantileTracker(ScaledController):
                 "nothing. Check the unit of max_effort and of the budget."
             )
 
-    def initial_state(self, calibration_scores: Floats) -> tuple[Floats, NDArray[np.int64]]:
-        """Start with no error, on the scale of the calibration scores."""
-        head = [0.0, 0.0, 0.0, self.options["step"], *self.scale.range, 0.0, 0.0]
-        most = count_work([self.options["max_effort"]], 1) if self.counts_work else np.ones(1)
-        return self.with_knots(head), most.astype(np.int64)
-
     def apply_capacity(self, capacity: Capacity) -> None:
         """Set the rate."""
         floats, rate = self.state_floats, self.rate(capacity)
-        floats[RATE] = rate
+        floats[RATE], self.state_ints[REFILL] = rate, int(self._ratio(capacity) * _PARTS)
         if rate > 0:
             floats[LOG_RATE] = math.log(rate)
             if floats[LARGEST] == 0:
                 # The first rate: if it is too small for the scale, start at the end of the scale.
-                floats[OFFSET] += self._first_offset()
-                floats[OFFSET] = offset_within(self.scale, floats[OFFSET], floats[LOG_RATE])
+                bottom, top = self.scale.range + floats[LOG_RATE]
+                floats[OFFSET] = min(max(floats[OFFSET] + self._first_offset(), bottom), top)
                 floats[SMALLEST] = rate
             floats[SMALLEST] = min(floats[SMALLEST], rate)
             floats[LARGEST] = max(floats[LARGEST], rate)
@@ -266,6 +269,12 @@ class QuantileTracker(ScaledController):
 
     def change_scale(self, old: TailScale, new: TailScale) -> None:
         """Keep the offset, and exchange the scale."""
-        super().change_scale(old, new)
-        floats, (lowest, highest) = self.state_floats, new.range
+        self.state_floats = floats = np.concatenate([self.state_floats[:_KNOTS], new.knots.ravel()])
+        lowest, highest = new.range
         floats[LOWEST], floats[HIGHEST] = min(floats[LOWEST], lowest), max(floats[HIGHEST], highest)
+
+    def is_sound(self, n_floats: int, n_ints: int) -> bool:
+        """Whether the floats end with the knots of the scale, and the limit is the one promised."""
+        are_knots = np.array_equal(self.state_floats[_KNOTS:], self.scale.knots.ravel())
+        ints = self.state_ints
+        return are_knots and ints.size == n_ints and ints[MOST_TOKENS] == self._most_tokens()

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 from numba import njit
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from .._core.arrays import Floats
 from ..capacity import Capacity
+from ._inputs import check_calibration_scores
 from ._scale import TailScale
 from .controller import Controller
 from .decisions import ABOVE_THRESHOLD, BELOW_THRESHOLD
@@ -129,20 +129,17 @@ class WindowController(Controller):
             window=window,
             **shared,
         )
-
-    def initial_state(self, calibration_scores: Floats) -> tuple[Floats, NDArray[np.int64]]:
-        """Fill the window with the last calibration scores."""
-        size = self.options["window"]
-        ring = np.resize(calibration_scores[-size:], size)
-        return np.concatenate([[0.0], ring]), np.zeros(4, np.int64)
+        self.check_capacity(capacity)
+        last = check_calibration_scores(calibration_scores)[-self.options["window"] :]
+        ring = np.resize(last, self.options["window"])
+        self.state_floats, self.state_ints = np.append(0.0, ring), np.zeros(4, np.int64)
+        self.apply_capacity(capacity)
 
     def apply_capacity(self, capacity: Capacity) -> None:
         """Find the threshold that leaves the wanted number of scores above it."""
-        self.state_ints[WANTED] = self._wanted(capacity)
+        ratio = capacity.as_ratio(self.options.get("prevalence"))
+        self.state_ints[WANTED] = int(ratio * self.options["window"])
         self._find_threshold()
-
-    def _wanted(self, capacity: Capacity) -> int:
-        return int(capacity.as_ratio(self.options.get("prevalence")) * self.options["window"])
 
     def _find_threshold(self) -> None:
         ring, ints = self.state_floats[_RING:], self.state_ints
@@ -151,9 +148,9 @@ class WindowController(Controller):
         self.state_floats[0] = threshold
         ints[[ABOVE, EQUAL]] = np.sum(ring > threshold), np.sum(ring == threshold)
 
-    def is_sound(self) -> bool:
+    def is_sound(self, n_floats: int, n_ints: int) -> bool:
         """Whether the ring has its size, and the counts are those of its scores."""
-        if not super().is_sound():
+        if not super().is_sound(n_floats, n_ints):
             return False
         (threshold, ring), ints = np.split(self.state_floats, [_RING]), self.state_ints
         counts = [np.sum(ring > threshold), np.sum(ring == threshold)]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import copy
+import hashlib
+import json
 import math
 import threading
 from typing import Any, ClassVar, Self
@@ -26,7 +29,6 @@ from ._inputs import (
     check_work,
 )
 from ._scale import TailScale
-from ._state import load_controller, save_controller
 from ._time import Timeline
 from .decisions import (
     MOMENT_REFUSED,
@@ -38,6 +40,8 @@ from .decisions import (
     is_flag,
 )
 
+#: The format of saved states, and its version.
+FORMAT = ("shortlist.online", 8)
 _LONGEST_STRETCH = 1 << 14  # items of a bundle at a time, so that their arrays stay in the cache
 
 
@@ -47,9 +51,10 @@ class Controller:
     The base class of all controllers: decisions, ids, the clock, scheduled changes and saved state
     live here. A lock lets threads share a controller, which decides about their items one after
     the other. Everything that a controller learns lives in `state_floats` and `state_ints`, which
-    its two compiled functions read and change. A subclass provides these, the three methods below
-    that raise `NotImplementedError`, and a constructor that passes its own arguments on to this one
-    as options, by the same names.
+    its two compiled functions read and change. A subclass provides these functions, the two methods
+    below that raise `NotImplementedError`, and a constructor. That one passes its own arguments on
+    to this one as options, by the same names; then it checks the capacity, makes the two arrays and
+    applies the capacity to them.
 
     Parameters
     ----------
@@ -111,11 +116,9 @@ class Controller:
         self._draws = None if key is None else KeyedDraws(key)
         self.has_probes = key is not None
         self._answers = AnswerMemory(self.options["remember"])
-        scores = check_calibration_scores(calibration_scores)
-        self.scale = TailScale.from_scores(scores)
-        self.check_capacity(capacity)
-        self.state_floats, self.state_ints = self.initial_state(scores)
-        self.apply_capacity(capacity)
+        self.scale = TailScale.from_scores(check_calibration_scores(calibration_scores))
+        self.state_floats: Floats = np.zeros(0)
+        self.state_ints: NDArray[np.int64] = np.zeros(0, np.int64)
 
     @property
     def now(self) -> float:
@@ -140,10 +143,6 @@ class Controller:
         """Return the share of items that a capacity allows."""
         return capacity.as_fraction(self.options.get("prevalence"))
 
-    def initial_state(self, calibration_scores: Floats) -> tuple[Floats, NDArray[np.int64]]:
-        """Return `state_floats` and `state_ints` to start with."""
-        raise NotImplementedError
-
     def apply_capacity(self, capacity: Capacity) -> None:
         """Set the numbers that follow from a capacity."""
         raise NotImplementedError
@@ -152,13 +151,12 @@ class Controller:
         """Translate all scores in the arrays from the old model to the new one."""
         raise NotImplementedError
 
-    def is_sound(self) -> bool:
-        """Whether loaded arrays have the right lengths, and all places in them lie within.
+    def is_sound(self, n_floats: int, n_ints: int) -> bool:
+        """Whether loaded arrays have the lengths of new ones, and all places in them lie within.
 
         Override this if their lengths vary, or if compiled functions find a place by a number.
         """
-        floats, ints = self.initial_state(self.scale.knots[0])
-        return self.state_floats.size == floats.size and self.state_ints.size == ints.size
+        return self.state_floats.size == n_floats and self.state_ints.size == n_ints
 
     # --- decisions -----------------------------------------------------------------------------
 
@@ -318,7 +316,20 @@ class Controller:
             For :meth:`from_state`.
         """
         with self._lock:
-            return save_controller(self)
+            parts = {
+                "format": FORMAT[0],
+                "version": FORMAT[1],
+                "controller": type(self).__name__,
+                "capacity": self.capacity.to_json(),
+                "options": self.options,
+                **self._time.state(),
+                "answers": self._answers.to_list(),
+                "scale": _to_text(self.scale.knots),
+                "floats": _to_text(self.state_floats),
+                "ints": _to_text(self.state_ints),
+            }
+        digest = hashlib.blake2b(json.dumps(parts, sort_keys=True).encode(), digest_size=16)
+        return {**parts, "digest": digest.hexdigest()}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
@@ -335,8 +346,50 @@ class Controller:
         Controller
             Of the class that is named in the state.
         """
-        controller: Self = load_controller(cls, state)
-        return controller
+        if not isinstance(state, dict) or (state.get("format"), state.get("version")) != FORMAT:
+            raise ValueError(
+                "state must be what state() of a controller returned, in the format and version "
+                f"{FORMAT} that this release reads. Load an older one with the release that wrote "
+                "it, or start a new controller at the beginning of the next period."
+            )
+        known = {each.__name__: each for each in (cls, *_subclasses(cls))}
+        if state.get("controller") not in known:
+            raise ValueError(
+                f"state belongs to a {state.get('controller')!r}; this class loads {sorted(known)}."
+                " Controller.from_state loads every kind."
+            )
+        # A state may have been truncated, edited or mixed up, and a wrong number could flag more
+        # than the capacity. Therefore saving the loaded controller must lead to the same digest.
+        try:
+            knots = _from_text(state["scale"], np.float64).reshape(2, -1)
+            capacity = Capacity.from_json(state["capacity"])
+            made = known[state["controller"]](
+                capacity, calibration_scores=knots[0], **state["options"]
+            )
+            sizes = made.state_floats.size, made.state_ints.size
+            made._load(knots, state)
+            digest = made.state()["digest"]
+        except (TypeError, ValueError, LookupError, OverflowError, AttributeError) as error:
+            raise ValueError(f"state cannot be read: {type(error).__name__}: {error}") from error
+        if digest != state.get("digest"):
+            raise ValueError(
+                "state contradicts itself: it is not what state() returned. Load it unchanged, and "
+                "change a capacity with set_capacity."
+            )
+        # Compiled functions check no index, and whoever edits a state can compute its digest again.
+        if np.isnan(made.state_floats).any() or not made.is_sound(*sizes):
+            raise ValueError(
+                "state has lengths or places that no controller has; it was not returned."
+            )
+        return made
+
+    def _load(self, knots: Floats, state: dict[str, Any]) -> None:
+        """Put in everything that was learned."""
+        self.scale = TailScale(knots)
+        self._time.load(state)
+        self._answers.load(state["answers"])
+        self.state_floats = _from_text(state["floats"], np.float64)
+        self.state_ints = _from_text(state["ints"], np.int64)
 
     def copy(self) -> Self:
         """Return a controller in the same state; each then decides without the other.
@@ -442,3 +495,15 @@ class Controller:
     def _check_work(self, efforts: Any, n_items: int) -> Ints:
         """Return the work of items in whole units; 1 for each in a budget of flags."""
         return check_work(self.capacity, efforts, n_items, most=self.options.get("max_effort"))
+
+
+def _to_text(array: NDArray[Any]) -> str:
+    return base64.b64encode(array.tobytes()).decode()
+
+
+def _from_text(text: str, kind: type[np.generic]) -> NDArray[Any]:
+    return np.frombuffer(base64.b64decode(text, validate=True), kind).copy()
+
+
+def _subclasses(kind: type[Any]) -> list[type[Any]]:
+    return [each for child in kind.__subclasses__() for each in (child, *_subclasses(child))]

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 from .._core.validation import check_option
 from ..capacity import Capacity
 from ..exceptions import CapacityError, StateFileError, TableNote
-from ..online import BudgetController, Controller, QuantileTracker, TokenBucketController
+from ..online import BudgetController, Controller, QuantileTracker
 from ..online.decisions import MOMENT_REFUSED, REASONS, SEEN_BEFORE
 from ..tables import ReadOptions, TableModel, WorkColumns
 from ..tables.monitor import Finding
@@ -42,7 +42,6 @@ _UNITS = "Moments are seconds since 1970 or ISO 8601; milliseconds must be divid
 _KINDS: dict[str, type[Controller]] = {
     "tracker": QuantileTracker,
     "budget": BudgetController,
-    "bucket": TokenBucketController,
 }
 #: Values of `--controller`; "auto" is a budget for a number per period, otherwise a tracker.
 CONTROLLERS = ("auto", *_KINDS)
@@ -157,7 +156,6 @@ def make_controller(model: TableModel, settings: StreamSettings) -> Controller:
     known: dict[str, dict[str, Any]] = {
         "tracker": share,
         "budget": {**timed, "starts_at": settings.starts_at, **drawn},
-        "bucket": {**timed, **share},
     }
     options = {name: v for name, v in known[settings.controller].items() if v is not None}
     options["remember"] = 1  # the state knows all ids
