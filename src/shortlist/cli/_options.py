@@ -163,24 +163,15 @@ OF_FITS = ("columns", "categorical", "numeric")
 NOT_IN_LINES = ("sep", "encoding", "sheet", "keep_total", *OF_FITS)
 
 
-def _fields() -> dict[str, type]:
-    """Return what --read can say, and whether that is a text, several texts or yes or no."""
-    from ..tables import ReadOptions
-
-    return {
-        field.name: type(field.default) for field in fields(ReadOptions) if field.name != "drop"
-    }
-
-
 def read_options(
     read: list[str] | None, drop: list[str] | None = None, *, but: Collection[str] = OF_FITS
 ) -> ReadOptions:
     """Return what --read says: pairs of a name and a value, which take precedence, and files."""
     from ..tables import ReadOptions
 
-    known = _fields()
-    in_files: dict[str, Any] = {}
-    typed: dict[str, Any] = {}
+    known = {each.name: type(each.default) for each in fields(ReadOptions) if each.name != "drop"}
+    in_files: dict[str, list[str]] = {}
+    typed: dict[str, list[str]] = {}
     for text in read or ():
         name, equals, value = text.partition("=")
         if not equals or name not in known:
@@ -189,17 +180,19 @@ def read_options(
             command = "fit" if name in OF_FITS else "tables"
             raise typer.BadParameter(f"--read {name}=... is for {command}, and has no effect here")
         else:
-            typed[name] = (*typed.get(name, ()), value) if known[name] is tuple else value
-    merged = in_files | typed
-    keep_total = str(merged.pop("keep_total", False)).lower()
+            typed.setdefault(name, []).append(value)
+    given: dict[str, Any] = {
+        name: texts if known[name] is tuple else texts[-1]
+        for name, texts in (in_files | typed).items()
+    }
+    keep_total = given.pop("keep_total", "false").lower()
     if keep_total not in ("true", "false"):
         raise typer.BadParameter(f"--read keep_total must be true or false, not {keep_total!r}")
-    merged["keep_total"] = keep_total == "true"
-    return ReadOptions(**merged, drop=tuple(drop or ()))
+    return ReadOptions(**given, drop=tuple(drop or ()), keep_total=keep_total == "true")
 
 
-def _from_file(path: Path, known: dict[str, type]) -> dict[str, Any]:
-    """Return the options in a TOML file; a name that is none of them is an error."""
+def _from_file(path: Path, known: dict[str, type]) -> dict[str, list[str]]:
+    """Return the options in a TOML file as texts; a name that is none of them is an error."""
     names = ", ".join(known)
     if not path.exists():
         raise typer.BadParameter(f"--read {path} is neither a file nor NAME=VALUE; names: {names}")
@@ -207,13 +200,11 @@ def _from_file(path: Path, known: dict[str, type]) -> dict[str, Any]:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise typer.BadParameter(f"--read {path} is not a TOML file: {error}") from None
-    unknown = [name for name in content if name not in known]
-    if unknown:
-        raise typer.BadParameter(f"--read {path} has {unknown[0]!r}; it may have {names}")
     for name, given in content.items():
+        if name not in known:
+            raise typer.BadParameter(f"--read {path} has {name!r}; it may have {names}")
         several = given if isinstance(given, list) and known[name] is tuple else [given]
         if any(isinstance(each, (list, dict)) for each in several):
             raise typer.BadParameter(f"--read {path} has {name} = {given!r}, which is not a text")
-        texts = [str(each) for each in several]
-        content[name] = texts if known[name] is tuple else texts[0]
+        content[name] = [str(each) for each in several]
     return content

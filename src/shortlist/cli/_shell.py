@@ -6,8 +6,10 @@ The library names a parameter as one passes it in Python: `rare=...`, `n_batches
 
 from __future__ import annotations
 
+import functools
 import json
 import re
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -64,8 +66,7 @@ OPTIONS = {name: f"--{name.replace('_', '-')}" for name in _SAME.split()} | {
     "trust": "--trust-model",
     **{name: f"--read {name}" for name in _READ.split()},
 }
-#: A text that needs no quotes in a shell.
-_PLAIN = r"'[\w.,+/%=-]+'|\"[\w.,+/%=-]+\""
+_QUOTES = "'\""
 _CAPACITIES = {
     "count": ("--capacity", "--per"),
     "effort": ("--budget", "--per"),
@@ -95,42 +96,27 @@ def in_options(message: str) -> str:
 
 def _as_option(match: re.Match[str]) -> str:
     if match["kind"]:
-        return _as_options_of_capacity(match["kind"], match["values"])
-    if match["first"]:
-        return OPTIONS[match["first"]]
-    if match["name"] in _READ.split():
-        return _as_read(match["name"], match["value"])
-    option = _valued(OPTIONS[match["name"]], match["value"])
+        options, given = _CAPACITIES[match["kind"]], match["values"].split(",")
+        if given[0] == "...":
+            return " and ".join(options)
+        pairs = zip(options, given, strict=False)
+        return " ".join(f"{option} {_typed(value)}" for option, value in pairs)
+    name, value = match["name"] or match["first"], match["value"]
+    if value is not None and name in _READ.split():
+        return f"--read {_typed(f'{name}={value.strip(_QUOTES)}')}"
+    if value not in (None, "...", "True", "False"):
+        return f"{OPTIONS[name]} {_typed(value)}"
     # The three dots may also end a sentence.
-    ends = match["value"] == "..." and re.match(r"$| [A-Z]", match.string[match.end() :])
-    return f"{option}." if ends else option
+    ends = value == "..." and re.match(r"$| [A-Z]", match.string[match.end() :])
+    return f"{OPTIONS[name]}." if ends else OPTIONS[name]
 
 
-def _as_read(name: str, value: str) -> str:
-    """Return --read NAME=VALUE as one types it, in quotes if the value needs them."""
-    value = "'true'" if value == "True" else value
-    if re.fullmatch(_PLAIN, value):
-        return f"--read {name}={value[1:-1]}"
-    return f"--read {value[0]}{name}={value[1:]}" if value[0] in "'\"" else f"--read {name}={value}"
-
-
-def _as_options_of_capacity(kind: str, values: str) -> str:
-    options = _CAPACITIES[kind]
-    given = [value.strip().removeprefix("per=") for value in values.split(",")]
-    if given[0] == "...":
-        return " and ".join(options)
-    return " ".join(map(_valued, options, given))
-
-
-def _valued(option: str, value: str) -> str:
-    """Return an option with a value as one types it: 600 instead of 600.0 or 10_000."""
-    if value in ("...", "True", "False"):
-        return option
+def _typed(value: str) -> str:
+    """Return a value as one types it: 600 instead of 600.0 or 10_000, and quoted if need be."""
+    value = value.strip().removeprefix("per=").strip(_QUOTES)
     if re.fullmatch(r"-?[0-9_]+(\.[0-9]+)?", value):
         value = value.replace("_", "").removesuffix(".0")
-    elif re.fullmatch(_PLAIN, value):
-        value = value[1:-1]
-    return f"{option} {value}"
+    return shlex.quote(value.replace("=True", "=true"))
 
 
 # --- notes, JSON and tables ---
@@ -276,28 +262,26 @@ def open_model(file: Path) -> TableModel:
     return load_model(file)
 
 
-# Holds one item while numba is listened to, and a second one when the line was printed.
-_announced: list[bool] = []
-
-
+@functools.cache
 def announce_compiling() -> None:
     """Say so when the first function is compiled; later runs find all of them ready.
 
     To be called when the packages of a command are imported: without numba, nothing is compiled.
     """
-    if _announced or "numba" not in sys.modules:
+    if "numba" not in sys.modules:
         return
-    _announced.append(True)
     from numba.core import event
 
     class Announcer(event.Listener):
         """Prints one line when the first compilation starts."""
 
+        was_said = False
+
         def on_start(self, event: Any) -> None:
-            if len(_announced) == 1:
-                _announced.append(True)
+            if not self.was_said:
                 words = "Compiling once for this machine, up to a minute; later runs start at once."
                 typer.echo(words, err=True)
+            self.was_said = True
 
         def on_end(self, event: Any) -> None:
             pass
