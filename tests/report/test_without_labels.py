@@ -50,7 +50,7 @@ def test_flags_drift_and_list_need_no_labels(labelled, unlabelled):
     assert unlabelled["drift"] == labelled["drift"] | {"prevalence": None}
     for ours, theirs in zip(unlabelled["list"], labelled["list"], strict=True):
         assert ours == theirs | {"rare": None}
-    assert unlabelled["comparison"] is unlabelled["cuts"] is unlabelled["cases"] is None
+    assert unlabelled["comparison"] is unlabelled["cuts"] is None
     assert unlabelled["data"]["n_rare"] is unlabelled["data"]["prevalence"] is None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +17,8 @@ from ..exceptions import TableError
 from ..metrics.counted import CountedRows, count_rows
 from ..tables import ReadOptions, TableModel
 from ..tables.cases import as_texts
-from ..tables.columns import MISSING_CATEGORY, Feature
+from ..tables.column_format import MISSING_CATEGORY, PLAIN
+from ..tables.columns import Feature
 from ..tables.learned_rows import SeenRows
 from ..tables.measure import check_counts
 from ..tables.model import labels_of
@@ -45,38 +47,23 @@ def _segments(table: Any, column: str) -> NDArray[Any]:
     return texts
 
 
-def _days(table: Any, column: str, schema: TableSchema, rows: TableRows) -> NDArray[np.float64]:
+def _days(table: Any, column: str, feature: Feature) -> NDArray[np.float64]:
     """Return a column as days since 1970, read as the dates of the model are."""
-    is_known = any(each.name == column and each.kind == "date" for each in schema.features)
-    alone = replace(schema, features=(Feature(column, "date"),), id=None, work=None)
-    try:
-        days = (rows if is_known else alone.convert(table)).X[column].to_numpy()
-    except ValueError:
-        raise TableError(_no_date(table, column, _first_other(table, alone))) from None
+    days = np.full(table.num_rows, np.nan)
+    for row, text in enumerate(as_texts(table[column], column)):
+        if text == MISSING_CATEGORY:
+            continue
+        with suppress(ValueError, TypeError):
+            days[row] = feature.read(text)
+        if not _FIRST_DAY <= days[row] < _LAST_DAY + 1:
+            raise TableError(
+                f"time=... names {column!r}, but {text!r} in row {row + 1} is not a date, or not "
+                "one of our times. Write dates as 2024-05-31, say how they are written with "
+                "date_format=..., or use segment=... for other groups."
+            )
     if np.isnan(days).all():
         raise TableError(f"time=... names {column!r}, but this column is empty in every row.")
-    is_odd = (days < _FIRST_DAY) | (days >= _LAST_DAY + 1)
-    if is_odd.any():
-        raise TableError(_no_date(table, column, int(is_odd.argmax())))
     return days
-
-
-def _first_other(table: Any, schema: TableSchema) -> int:
-    """Return the first row, from 0, whose value is not a date by itself."""
-    for row in range(table.num_rows):
-        try:
-            schema.convert(table.slice(row, 1))
-        except ValueError:
-            return row
-    return 0
-
-
-def _no_date(table: Any, column: str, row: int) -> str:
-    return (
-        f"time=... names {column!r}, but {str(table[column][row])!r} in row {row + 1} is not a "
-        "date, or not one of our times. Write dates as 2024-05-31, say how they are written with "
-        "date_format=..., or use segment=... for other groups."
-    )
 
 
 _LONGEST_ID = 80
@@ -194,7 +181,12 @@ def read_cases(
             target = None if is_empty else schema.target
         whole = replace(source, chunks=lambda wanted: iter([table]))
         rows = schema.read(whole, target=target)
-        schema = schema.adapted(source.reading)
+        dates = {
+            each.name: each
+            for each in schema.adapted(source.reading).features
+            if each.kind == "date"
+        }
+        plain = PLAIN.adapted(time or "", source.reading)
     if target is not None:
         _check_both_classes(rows, schema, target)
     decided = model.decide(rows, worth=worth)
@@ -210,7 +202,9 @@ def read_cases(
         keys=model.tie_keys(rows.X, rows.ids),
         seen=model.fingerprints.compare(rows),
         segments=None if segment is None else _segments(table, segment),
-        days=None if time is None else _days(table, time, schema, rows),
+        days=None
+        if time is None
+        else _days(table, time, dates.get(time) or Feature(time, "date", plain)),
     )
 
 

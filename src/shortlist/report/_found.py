@@ -23,8 +23,6 @@ from ..tables.rules import as_filled, measure_counted, random_of, share_paid
 from ._cases import Cases
 from ._words import percent
 
-#: Number of cases that are named on either side of a cut.
-NEAR = 8
 # Up to this number of flags, every cut can be chosen; with more flags, only some of them.
 _MOST_CUTS = 1_000
 _SPREAD_CUTS = 400
@@ -37,10 +35,8 @@ def spread_cuts(n_items: int, *, room: int, n_flagged: int) -> Rows:
     most = min(n_items, max(_REACH * room, n_flagged + n_flagged // 4, _FEWEST))
     if most <= _MOST_CUTS:
         return np.arange(most + 1)
-    near = np.arange(-NEAR, NEAR + 1)
     spread = np.linspace(0, most, _SPREAD_CUTS).round().astype(np.intp)
-    every = np.concatenate([spread, room + near, n_flagged + near])
-    return np.unique(every[(every >= 0) & (every <= most)])
+    return np.unique([*spread, min(room, most), n_flagged])
 
 
 def cut_table(cases: Cases, cuts: Rows, capacity: Capacity) -> dict[str, list[Any]]:
@@ -60,19 +56,6 @@ def cut_table(cases: Cases, cuts: Rows, capacity: Capacity) -> dict[str, list[An
         "precision_low": [interval.low for interval in precision],
         "precision_high": [interval.high for interval in precision],
         "one_more_finds": curve.marginal[cuts].tolist(),
-    }
-
-
-def neighbours(cases: Cases, cuts: Rows) -> dict[str, list[Any]]:
-    """List the cases on either side of each cut; return columns, by rank from 1."""
-    near = (cuts[:, np.newaxis] + np.arange(-NEAR, NEAR)).ravel()
-    ranks = np.unique(near[(near >= 0) & (near < cases.order.size)])
-    chosen = cases.order[ranks]
-    return {
-        "rank": (ranks + 1).tolist(),
-        "name": [cases.name(place) for place in chosen.tolist()],
-        "score": cases.scores[chosen].tolist(),
-        "rare": cases.rare[chosen].tolist(),
     }
 
 

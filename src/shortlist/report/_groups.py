@@ -12,6 +12,7 @@ from .._core.arrays import Mask
 from .._core.extras import load_extra
 from .._core.intervals import proportion_interval
 from ..tables import TableModel
+from ..tables.drift import holm
 from ..tables.monitor import chances_of_flags
 from ..tables.rules import as_filled
 from ._cases import EMPTY, Cases
@@ -134,14 +135,11 @@ def _chance_of_flags(model: TableModel, group: dict[str, Any]) -> float:
 
 def _significant(tails: list[tuple[float, str]], n_tests: int | None = None) -> list[list[str]]:
     """Keep the notes whose p-values are significant after Holm's correction."""
-    n_tests = len(tails) if n_tests is None else n_tests
-    kept: list[list[str]] = [[] for _ in tails]
-    for step, place in enumerate(sorted(range(len(tails)), key=lambda i: tails[i][0])):
-        p_value, note = tails[place]
-        if (n_tests - step) * p_value >= _SIGNIFICANT:
-            break
-        kept[place] = [note]
-    return kept
+    adjusted = holm([p_value for p_value, _ in tails], n_tests)
+    return [
+        [note] if p_value < _SIGNIFICANT else []
+        for (_, note), p_value in zip(tails, adjusted, strict=True)
+    ]
 
 
 # --- periods ---

@@ -95,12 +95,11 @@ def judge_work(model: TableModel, cases: Cases) -> tuple[str, str] | None:
     _, efforts = model.weighed_by(cases.rows)
     if efforts is None or classifier.capacity.kind != "effort":
         return None
-    unit = "units" if model.schema.work is None else model.schema.work.unit
     costs = np.where(cases.flagged, efforts, 0.0)
     spent, allowed = float(costs.sum()), float(classifier.capacity.max_effort(cases.n_items))
     said = (
         f"The rule flagged {cases.n_flagged:,} of {cases.n_items:,} cases, which take "
-        f"{number(spent)} {unit}. The capacity allows {number(allowed)}."
+        f"{number(spent)} {model.unit}. The capacity allows {number(allowed)}."
     )
     if spent <= allowed:
         return "kept", said
@@ -116,10 +115,10 @@ def judge_work(model: TableModel, cases: Cases) -> tuple[str, str] | None:
 
 
 def _room_in_words(model: TableModel, n_items: int, room: int) -> str:
-    capacity, work = model.classifier.capacity, model.schema.work
-    if capacity.kind != "effort" or work is None:
+    capacity = model.classifier.capacity
+    if capacity.kind != "effort":
         return number(room)
-    return f"{number(float(capacity.max_effort(n_items)))} {work.unit}"
+    return f"{number(float(capacity.max_effort(n_items)))} {model.unit}"
 
 
 def _verdict(

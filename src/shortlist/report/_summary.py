@@ -17,7 +17,7 @@ from ..exceptions import TableError
 from ..tables import ReadOptions, TableModel, WorkColumns
 from ..tables.reasons import reasons_for, value_in_words
 from ._cases import Cases, read_cases
-from ._found import compare_rules, cut_table, judge_reviews, neighbours, spread_cuts, value_found
+from ._found import compare_rules, cut_table, judge_reviews, spread_cuts, value_found
 from ._groups import by_segment, by_time
 from ._promise import judge_promise, judge_work, measure_drift
 from ._words import model_capacity, short
@@ -72,7 +72,7 @@ def make_report(
     -------
     dict
         Plain JSON: dicts, lists, texts and numbers; NaN and infinities are None. Without labels,
-        `comparison`, `cuts`, `cases` and `money` are None.
+        `comparison`, `cuts` and `money` are None.
     """
     if target is not None and not labels:
         raise TableError("target=... and labels=False exclude each other. Give one of them.")
@@ -139,12 +139,11 @@ def _data(model: TableModel, cases: Cases, path: Path) -> dict[str, Any]:
 def _found(model: TableModel, cases: Cases, promise: dict[str, Any]) -> dict[str, Any]:
     """Return what only labels can tell."""
     if cases.rows.is_rare is None:
-        return dict.fromkeys(("comparison", "cuts", "cases"))
+        return dict.fromkeys(("comparison", "cuts"))
     cuts = spread_cuts(cases.n_items, room=promise["room"], n_flagged=cases.n_flagged)
     return {
         "comparison": compare_rules(model, cases),
         "cuts": cut_table(cases, cuts, model.flag_capacity),
-        "cases": neighbours(cases, cuts),
     }
 
 

@@ -25,8 +25,7 @@ def short(text: str, length: int = 30) -> str:
 
 def model_capacity(model: TableModel) -> str:
     """Describe how many cases can be followed up, or how much work may be spent."""
-    unit = "units" if model.schema.work is None else model.schema.work.unit
-    return capacity_in_words(model.classifier.capacity, unit=unit)
+    return capacity_in_words(model.classifier.capacity, unit=model.unit)
 
 
 def model_guarantee(model: TableModel) -> str:

@@ -23,7 +23,6 @@ from .model import TableModel
 from .monitor import Finding
 from .options import ReadOptions
 from .reasons import reasons_for, reasons_in_words
-from .work import WorkColumns
 from .write import TableWriter
 
 _DECIDED = {"score": "double", "flagged": "int8"}
@@ -146,7 +145,7 @@ class _Job:
     ) -> None:
         self._model, self._cases, self._reasons = model, cases, reasons
         self._at_most, self._budget, self._worth = at_most, budget, worth
-        self._unit = (model.schema.work or WorkColumns()).unit
+        self._unit = model.unit
         self._n: Counter[str] = Counter()
         self._effort, self._value = Fraction(0), 0.0
         self._flagged_ids = RepeatedIds()

@@ -155,6 +155,11 @@ class TableModel:
             return capacity
         return Capacity.fraction(float(np.mean([each.flagged_fraction for each in calibrations])))
 
+    @property
+    def unit(self) -> str:
+        """What efforts are counted in."""
+        return (self.schema.work or WorkColumns()).unit
+
     def limit_for(self, efforts: Doubles | None) -> tuple[Capacity, Doubles | None]:
         """Return what flags of rows are counted against, and the work of each row.
 

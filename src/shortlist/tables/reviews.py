@@ -66,13 +66,9 @@ def missed_in_table(
     path: Path,
     *,
     outcome: str | None = None,
-    selected_by: str = "selected_by",
-    inclusion: str = "inclusion",
     id: str | None = None,
     period: str | None = None,
-    n_cases: int | None = None,
     confidence: float = 0.95,
-    look: int | None = None,
     challenger: TableModel | None = None,
     reading: ReadOptions | None = None,
 ) -> MissedResult:
@@ -80,10 +76,10 @@ def missed_in_table(
     outcome = outcome or model.schema.target
     reading = INFER_ALL if reading is None else reading
     with open_table(path, reading=reading) as source:
-        names = [outcome, selected_by, inclusion, *(name for name in (id, period) if name)]
+        names = [outcome, "selected_by", "inclusion", *(name for name in (id, period) if name)]
         source.require(names, "which a table of reviews needs")
         table = source.read()
-        source.notes.extend(_about_reviews(table, selected_by, model.schema.id, path))
+        source.notes.extend(_about_reviews(table, model.schema.id, path))
 
     def texts(name: str) -> NDArray[Any]:
         return as_texts(table[name], name)
@@ -91,13 +87,11 @@ def missed_in_table(
     try:
         estimate = estimate_missed(
             _outcomes(texts(outcome), outcome, model),
-            ["not selected" if word == MISSING_CATEGORY else word for word in texts(selected_by)],
-            _chances(table[inclusion], inclusion, reading),
+            ["not selected" if word == MISSING_CATEGORY else word for word in texts("selected_by")],
+            _chances(table, reading),
             ids=None if id is None else texts(id),
             periods=None if period is None else texts(period),
-            n_cases=n_cases,
             confidence=confidence,
-            look=look,
             challenger=None if challenger is None else _flags(challenger, path, reading),
         )
     except ValueError as error:
@@ -130,8 +124,9 @@ def _outcomes(labels: NDArray[Any], outcome: str, model: TableModel) -> NDArray[
     return outcomes
 
 
-def _chances(column: Any, name: str, reading: ReadOptions) -> Doubles:
+def _chances(table: Any, reading: ReadOptions) -> Doubles:
     """Return probabilities, however they are written; NaN where there is none."""
+    name, column = "inclusion", table["inclusion"]
     guess = guess_column(column, name, format=PLAIN.adapted(name, reading), numeric=True)
     if guess.kind != "numeric":
         raise ValueError(
@@ -141,13 +136,13 @@ def _chances(column: Any, name: str, reading: ReadOptions) -> Doubles:
     return np.asarray(Feature(name, "numeric", guess.format).values(column), dtype=np.float64)
 
 
-def _about_reviews(table: Any, selected_by: str, id: str | None, path: Path) -> list[str]:
+def _about_reviews(table: Any, id: str | None, path: Path) -> list[str]:
     """Say what makes reviews useless or counts them twice."""
-    words = {str(word).strip().casefold() for word in table[selected_by].unique().to_pylist()}
+    words = {str(word).strip().casefold() for word in table["selected_by"].unique().to_pylist()}
     notes = []
     if not words & {PROBE, PROBE_WITHOUT_SLOT}:
         notes.append(
-            f"No row of {path} has {PROBE!r} in {selected_by!r}: without probes, what is missed "
+            f"No row of {path} has {PROBE!r} in 'selected_by': without probes, what is missed "
             "cannot be known. Make lists with probe=0.1"
         )
     n_twice = table.num_rows - len(table[id].unique()) if id in table.column_names else 0

@@ -2,11 +2,10 @@
 // Moves the cut, copies commands. All numbers shown come from the data at the end of the page.
 const report = JSON.parse(document.getElementById("report-data").textContent);
 if (report.cuts) (() => {
-  const { cuts, cases, promise, data } = report;
+  const { cuts, promise, data } = report;
   const slider = document.getElementById("cut");
   const box = document.getElementById("cut-number");
   const base = promise.n_flagged;
-  const NEAR = 8;
 
   const whole = (n) => n.toLocaleString("en-US");
   const percent = (share) => {
@@ -17,7 +16,6 @@ if (report.cuts) (() => {
   };
   const between = (low, high) => `${percent(low).replace("\u00a0%", "")} to ${percent(high)}`;
   const show = (id, text) => { document.getElementById(id).textContent = text; };
-  const score = (x) => x === null ? "–" : Number(x.toPrecision(4)).toString();  // infinite
   const plural = (n, one, many) => `${whole(n)} ${n === 1 ? one : many}`;
 
   function nearest(flags) {
@@ -26,56 +24,6 @@ if (report.cuts) (() => {
       if (Math.abs(each - flags) < Math.abs(cuts.flags[best] - flags)) best = i;
     });
     return best;
-  }
-
-  function part(kind, text) {
-    const span = document.createElement("span");
-    span.className = kind;
-    span.textContent = text;  // never as HTML: names come from the data
-    return span;
-  }
-
-  function line(i) {
-    const item = document.createElement("li");
-    item.append(part("rank", whole(cases.rank[i])), part("name", cases.name[i]));
-    if (cases.rare[i]) item.append(part("rare-mark", data.rare_label));
-    item.append(part("score", score(cases.score[i])));
-    return item;
-  }
-
-  function fill(list, chosen, more) {
-    list.replaceChildren(...chosen.map(line));
-    if (chosen.length === 0 || more > 0) {
-      const item = document.createElement("li");
-      item.className = "more";
-      item.textContent = chosen.length === 0 ? "No cases" : `and ${whole(more)} more`;
-      list.append(item);
-    }
-  }
-
-  function showCases(cut) {
-    const places = cases.rank.map((_, i) => i);
-    const above = places.filter((i) => cases.rank[i] <= cut).slice(-NEAR).reverse();
-    const below = places.filter((i) => cases.rank[i] > cut).slice(0, NEAR);
-    const dropped = below.filter((i) => cases.rank[i] <= base);
-    const joined = above.filter((i) => cases.rank[i] > base);
-    const off = document.getElementById("off"), on = document.getElementById("on");
-    if (cut < base) {
-      show("on-title", "Last on the list");
-      fill(on, above, 0);
-      show("off-title", `Dropped from the list: ${whole(base - cut)}`);
-      fill(off, dropped, base - cut - dropped.length);
-    } else if (cut > base) {
-      show("on-title", `Added to the list: ${whole(cut - base)}`);
-      fill(on, joined, cut - base - joined.length);
-      show("off-title", "Next in line");
-      fill(off, below, 0);
-    } else {
-      show("on-title", "Last on the list");
-      fill(on, above, 0);
-      show("off-title", "Next in line");
-      fill(off, below, 0);
-    }
   }
 
   function moveMarks(i) {
@@ -120,7 +68,6 @@ if (report.cuts) (() => {
       over === 0 ? "exactly the capacity" : `${whole(-over)} below the capacity`);
     document.getElementById("cut-room").classList.toggle("over", over > 0);
     moveMarks(i);
-    showCases(cut);
   }
 
   slider.addEventListener("input", () => update(Number(slider.value)));
