@@ -164,7 +164,6 @@ def test_a_clone_is_unfitted_and_falls_back_as_asked(forest):
         ({"n_estimators": 3}, "n_estimators must be a whole number of at least 4"),
         ({"min_samples_leaf": 0}, "min_samples_leaf must be a whole number of at least 1"),
         ({"min_samples_leaf": 1.5}, "a share of all items"),
-        ({"max_features": 0}, "max_features=0 is the share"),
     ],
 )
 def test_bad_settings_are_named(options, message, few_rare):

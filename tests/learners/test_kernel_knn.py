@@ -13,7 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from shortlist import Capacity, CapacityClassifier
 from shortlist.exceptions import CapacityError
 from shortlist.learners import KernelKNeighborsClassifier
-from shortlist.learners._kernel_knn import KERNELS, shares_by_k, vote_weights
+from shortlist.learners._kernel_knn import shares_by_k, vote_weights
 from shortlist.metrics import detection_at_capacity
 
 CAPACITY = Capacity.fraction(0.05)
@@ -21,7 +21,7 @@ CAPACITY = Capacity.fraction(0.05)
 REFERENCE = Path(__file__).with_name("kknn")
 
 
-def kknn(X, y, Q, k, kernel):
+def kknn(X, y, Q, k):
     """Return the vote of class 1 by the formulas of the package, written out."""
     deviation = X.std(axis=0, ddof=1)
     distances = pairwise_distances(Q / deviation, X / deviation)
@@ -29,13 +29,7 @@ def kknn(X, y, Q, k, kernel):
     sorted_distances = np.take_along_axis(distances, order, axis=1)
     u = sorted_distances[:, :k] / np.maximum(sorted_distances[:, [k]], 1e-6)
     u = np.clip(u, 1e-6, 1 - 1e-6)
-    weights = {
-        "rectangular": np.ones_like(u),
-        "triangular": 1 - u,
-        "epanechnikov": 0.75 * (1 - u**2),
-        "gaussian": stats.norm.pdf(u * abs(stats.norm.ppf(1 / (2 * (k + 1))))),
-        "inv": 1 / u,
-    }[kernel]
+    weights = stats.norm.pdf(u * abs(stats.norm.ppf(1 / (2 * (k + 1)))))
     return (weights * y[order[:, :k]]).sum(axis=1) / weights.sum(axis=1)
 
 
@@ -53,14 +47,13 @@ def test_scores_equal_those_of_kknn():
         assert_allclose(rare, expected[expected[:, 0] == k, 2], rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("k", [1, 4, 30])
-def test_every_kernel_equals_its_formula(kernel, k, rng):
+def test_votes_equal_their_formula(k, rng):
     """The votes agree with the formulas of the package."""
     X, Q = rng.normal(size=(80, 3)) * [1, 10, 0.1], rng.normal(size=(20, 3)) * [1, 10, 0.1]
     y = rng.integers(2, size=80)
-    model = KernelKNeighborsClassifier(k, kernel=kernel).fit(X, y)
-    assert_allclose(model.predict_proba(Q)[:, 1], kknn(X, y, Q, k, kernel), atol=1e-12)
+    model = KernelKNeighborsClassifier(k).fit(X, y)
+    assert_allclose(model.predict_proba(Q)[:, 1], kknn(X, y, Q, k), atol=1e-12)
 
 
 @pytest.mark.parametrize("spread", [1e-3, 1.0, 1e8, 1e20])
@@ -116,7 +109,6 @@ def test_too_many_neighbours_raise_an_error(rng):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"kernel": "cosine"}, "kernel must be one of 'rectangular'"),
         ({"n_neighbors": 0}, "n_neighbors must be a whole number of at least 1; got 0"),
         ({"n_neighbors": 2.5}, "n_neighbors must be a whole number"),
     ],
@@ -127,18 +119,17 @@ def test_wrong_parameters_are_named(wrong, message, rng):
         KernelKNeighborsClassifier(**wrong).fit(rng.normal(size=(20, 2)), np.arange(20) % 2)
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_all_k_at_once_equal_one_at_a_time(kernel, rng):
+def test_all_k_at_once_equal_one_at_a_time(rng):
     """Each column is the vote with that many neighbours, scaled by the next one."""
     X, y, ks = rng.normal(size=(60, 3)), rng.random(60) < 0.3, np.arange(1, 11)
     found = KernelKNeighborsClassifier(10).fit(X, y)._nearest(None, 11)
-    shares = shares_by_k(*found, y, ks, kernel)
+    shares = shares_by_k(*found, y, ks)
     scaled = X * _factors(X)
     for item in range(0, 60, 7):
         distances = np.linalg.norm(scaled - scaled[item], axis=1)
         nearest = np.argsort(distances)[1:]  # all but the item itself
         for k in ks:
-            weights = vote_weights(distances[nearest[: k + 1]][np.newaxis], kernel)[0]
+            weights = vote_weights(distances[nearest[: k + 1]][np.newaxis])[0]
             expected = weights @ y[nearest[:k]] / weights.sum()
             assert_allclose(shares[item, k - 1], expected, atol=1e-12)
 
@@ -154,7 +145,7 @@ def test_the_number_of_neighbours_that_detects_most_is_used(fraud, tie_break):
     model = KernelKNeighborsClassifier(range(1, 21), capacity=CAPACITY, tie_break=tie_break)
     model.fit(X, y)
     found = model._nearest(None, 21)
-    each = shares_by_k(*found, y == 1, np.arange(1, 21), "gaussian").T
+    each = shares_by_k(*found, y == 1, np.arange(1, 21)).T
     by_hand = [detection_at_capacity(y == 1, scores, CAPACITY) for scores in each]
     assert_allclose(model.detections_, by_hand)
     best = np.flatnonzero(model.detections_ == model.detections_.max()) + 1
@@ -203,7 +194,7 @@ def test_a_pickled_model_scores_alike(rng):
 @parametrize_with_checks(
     [
         KernelKNeighborsClassifier(),
-        KernelKNeighborsClassifier([1, 2], capacity=Capacity.multiple(1), kernel="inv"),
+        KernelKNeighborsClassifier([1, 2], capacity=Capacity.multiple(1)),
     ]
 )
 @pytest.mark.filterwarnings("ignore")

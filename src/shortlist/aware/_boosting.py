@@ -24,7 +24,6 @@ _FEWEST_ROUNDS = 25
 _PER_DOUBLING = 2
 # Weights of a rare item beyond which one class counts for nothing.
 _LIGHTEST, _HEAVIEST = 0.01, 1000.0
-_LEAST_COUNTS = {"max_rounds": 1, "min_samples_leaf": 1, "num_leaves": 2, "max_bin": 2}
 
 
 class CapacityAwareBoostingClassifier(CapacityAwareBase):
@@ -47,10 +46,6 @@ class CapacityAwareBoostingClassifier(CapacityAwareBase):
         Learning rate of each round.
     num_leaves : int, default=3
         Number of leaves of each tree.
-    min_samples_leaf : int, default=20
-        Smallest number of items in a leaf.
-    max_bin : int, default=31
-        Largest number of bins of a feature.
     cv : int, default=5
         Number of folds on which weights and rounds are chosen.
     oob_score : bool, default=False
@@ -125,8 +120,6 @@ class CapacityAwareBoostingClassifier(CapacityAwareBase):
         max_rounds: int = 400,
         learning_rate: float = 0.03,
         num_leaves: int = 3,
-        min_samples_leaf: int = 20,
-        max_bin: int = 31,
         cv: int = 5,
         oob_score: bool = False,
         rare_label: Any = None,
@@ -136,8 +129,6 @@ class CapacityAwareBoostingClassifier(CapacityAwareBase):
         self.max_rounds = max_rounds
         self.learning_rate = learning_rate
         self.num_leaves = num_leaves
-        self.min_samples_leaf = min_samples_leaf
-        self.max_bin = max_bin
         self.cv = cv
         self.oob_score = oob_score
         self.rare_label = rare_label
@@ -148,8 +139,8 @@ class CapacityAwareBoostingClassifier(CapacityAwareBase):
             raise ValueError(
                 f"learning_rate must be greater than 0, and at most 1; got {self.learning_rate!r}."
             )
-        for name, at_least in _LEAST_COUNTS.items():
-            check_count(name, getattr(self, name), at_least=at_least)
+        check_count("max_rounds", self.max_rounds)
+        check_count("num_leaves", self.num_leaves, at_least=2)
         check_count("cv as a number of folds", self.cv, at_least=2)
 
     def _learn(
@@ -178,8 +169,8 @@ class CapacityAwareBoostingClassifier(CapacityAwareBase):
             "objective": "binary",
             "learning_rate": self.learning_rate,
             "num_leaves": self.num_leaves,
-            "min_data_in_leaf": self.min_samples_leaf,
-            "max_bin": self.max_bin,
+            "min_data_in_leaf": 20,
+            "max_bin": 31,
             "seed": seed,
             "deterministic": True,
             "force_row_wise": True,

@@ -20,6 +20,8 @@ __all__ = ["CapacityAwareForestClassifier"]
 
 # In every second tree with large leaves: with few items, 1 % of them is not a large leaf.
 _FEWEST_IN_LEAF = 20
+# Share of the features that each split of a random tree with large leaves chooses among.
+_MAX_FEATURES = 0.6
 # Weight of small leaves where they are used. They leave most items tied at 0, more of them out of
 # bag than in use, and a threshold there would flag too many. Large leaves rank these items.
 _SHARE_OF_SMALL = 0.8
@@ -44,10 +46,6 @@ class CapacityAwareForestClassifier(CapacityAwareBase):
     min_samples_leaf : float or int, default=0.01
         Smallest number of items in a large leaf; a float is a share of all items. In half of the
         trees it is at least 20.
-    max_features : float, default=0.6
-        Share of the features that each split of a random tree with large leaves chooses among. With
-        small leaves, a split chooses among the square root of the number of features. Extremely
-        randomised trees choose among all features, with one random cut for each.
     fall_back : bool, default=True
         Whether trees with leaves of any size, as in an ordinary forest, may make up four fifths of
         the score. They do if the score then detects more out of bag by more than one standard
@@ -106,7 +104,9 @@ class CapacityAwareForestClassifier(CapacityAwareBase):
     by chance; if the noise is known to be large, use ``fall_back=False``. See
     `docs/appendix/aware-study.md`.
 
-    Missing values (NaN) are allowed.
+    Each split of a random tree chooses among six of ten features with large leaves, and with small
+    ones among the square root of their number. Extremely randomised trees choose among all
+    features, with one random cut for each. Missing values (NaN) are allowed.
 
     Examples
     --------
@@ -128,7 +128,6 @@ class CapacityAwareForestClassifier(CapacityAwareBase):
         *,
         n_estimators: int = 300,
         min_samples_leaf: float = 0.01,
-        max_features: float = 0.6,
         fall_back: bool = True,
         oob_score: bool = False,
         rare_label: Any = None,
@@ -138,7 +137,6 @@ class CapacityAwareForestClassifier(CapacityAwareBase):
         self.capacity = capacity
         self.n_estimators = n_estimators
         self.min_samples_leaf = min_samples_leaf
-        self.max_features = max_features
         self.fall_back = fall_back
         self.oob_score = oob_score
         self.rare_label = rare_label
@@ -153,11 +151,6 @@ class CapacityAwareForestClassifier(CapacityAwareBase):
             raise ValueError(
                 f"min_samples_leaf={self.min_samples_leaf!r} as a float is a share of all items, "
                 "and must lie strictly between 0 and 1. For a number of items, pass an int."
-            )
-        if not 0 < float(check_number("max_features", self.max_features)) <= 1:
-            raise ValueError(
-                f"max_features={self.max_features!r} is the share of the features to choose among, "
-                "and must be greater than 0, and at most 1."
             )
 
     def _learn(self, X: Doubles, is_rare: Mask, rng: np.random.Generator) -> None:
@@ -198,7 +191,7 @@ class CapacityAwareForestClassifier(CapacityAwareBase):
         return [
             forest
             for least in (size, max(size, _FEWEST_IN_LEAF))
-            for forest in self._pair(least, float(self.max_features), rng)
+            for forest in self._pair(least, _MAX_FEATURES, rng)
         ]
 
     def _pair(self, leaf: int, max_features: Any, rng: np.random.Generator) -> list[Any]:

@@ -7,7 +7,7 @@ quotients are kept within [1e-6, 1 - 1e-6] and passed through a kernel (Hechenbi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, Self
 
 import numpy as np
@@ -28,14 +28,6 @@ from ..metrics import detection_at_capacity
 
 __all__ = ["KernelKNeighborsClassifier"]
 
-#: The weight of a vote, from the quotient of its distance and the number of neighbours.
-KERNELS: dict[str, Callable[[Doubles, int], Doubles]] = {
-    "rectangular": lambda u, k: np.ones_like(u),
-    "triangular": lambda u, k: 1 - u,
-    "epanechnikov": lambda u, k: 0.75 * (1 - u**2),
-    "gaussian": lambda u, k: np.exp(-0.5 * (ndtri(1 / (2 * (k + 1))) * u) ** 2),
-    "inv": lambda u, k: 1 / u,
-}
 TIE_BREAKS = ("smallest", "largest")
 
 _MARGIN = 1e-6  # least distance of a quotient from 0 and from 1
@@ -55,9 +47,6 @@ class KernelKNeighborsClassifier(ClassifierMixin, BaseEstimator):
     capacity : Capacity, default=None
         How many items can be followed up, to choose among several numbers of neighbours. Inside a
         :class:`~shortlist.CapacityClassifier`, `None` takes the capacity of that.
-    kernel : str, default="gaussian"
-        How the weight of a vote falls with the distance: "triangular", "epanechnikov", "gaussian"
-        or "inv". "rectangular" gives all votes the same weight.
     tie_break : {"smallest", "largest"}, default="largest"
         Which k to take when several detect equally many rare items. The largest gives the smoothest
         scores, and the fewest ties at a threshold.
@@ -92,9 +81,9 @@ class KernelKNeighborsClassifier(ClassifierMixin, BaseEstimator):
 
     >>> from shortlist.learners import KernelKNeighborsClassifier
     >>> X, y = [[0.0], [1.0], [2.0], [3.0]], ["a", "b", "b", "b"]
-    >>> model = KernelKNeighborsClassifier(2, kernel="triangular").fit(X, y)
+    >>> model = KernelKNeighborsClassifier(2).fit(X, y)
     >>> model.predict_proba([[0.25]]).round(3).tolist()
-    [[0.6, 0.4]]
+    [[0.519, 0.481]]
 
     The number of neighbours, chosen for a capacity:
 
@@ -111,13 +100,11 @@ class KernelKNeighborsClassifier(ClassifierMixin, BaseEstimator):
         n_neighbors: Any = 5,
         *,
         capacity: Capacity | None = None,
-        kernel: str = "gaussian",
         tie_break: str = "largest",
         rare_label: Any = None,
     ) -> None:
         self.n_neighbors = n_neighbors
         self.capacity = capacity
-        self.kernel = kernel
         self.tie_break = tie_break
         self.rare_label = rare_label
 
@@ -135,7 +122,6 @@ class KernelKNeighborsClassifier(ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        check_option("kernel", self.kernel, KERNELS)
         check_option("tie_break", self.tie_break, TIE_BREAKS)
         candidates = candidate_numbers(self.n_neighbors)
         X, y = validate_data(self, X, y, dtype=np.float64)
@@ -162,7 +148,7 @@ class KernelKNeighborsClassifier(ClassifierMixin, BaseEstimator):
         is_rare, _ = find_rare(y, self.rare_label, on_tie="warn")
         limit = Capacity.fraction(check_capacity(self.capacity).as_ratio(rare_share(is_rare)))
         found = self._nearest(None, int(candidates[-1]) + 1)
-        shares = shares_by_k(*found, is_rare, candidates, self.kernel)
+        shares = shares_by_k(*found, is_rare, candidates)
         self.detections_ = np.array(
             [detection_at_capacity(is_rare, column, limit) for column in shares.T]
         )
@@ -185,7 +171,7 @@ class KernelKNeighborsClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
         distances, rows = self._nearest(self._scaled(X), self.n_neighbors_ + 1)
-        weights = vote_weights(distances, self.kernel)
+        weights = vote_weights(distances)
         votes = self._codes[rows[:, :-1]]
         sums = [(weights * (votes == code)).sum(axis=1) for code in range(self.classes_.size)]
         return np.column_stack(sums) / weights.sum(axis=1, keepdims=True)
@@ -247,19 +233,18 @@ def scale_factors(X: Doubles) -> Doubles:
     return np.where(constant, 0.0, 1 / np.where(constant, 1.0, deviations))
 
 
-def vote_weights(distances: Doubles, kernel: str) -> Doubles:
+def vote_weights(distances: Doubles) -> Doubles:
     """Return the weights of the votes of all neighbours but the last, which scales the others."""
     k = distances.shape[1] - 1
     quotients = distances[:, :-1] / np.maximum(distances[:, -1:], _MARGIN)
-    return KERNELS[kernel](np.clip(quotients, _MARGIN, 1 - _MARGIN), k)
+    scaled = ndtri(1 / (2 * (k + 1))) * np.clip(quotients, _MARGIN, 1 - _MARGIN)
+    return np.exp(-0.5 * scaled**2)
 
 
-def shares_by_k(
-    distances: Doubles, rows: Rows, is_rare: Mask, numbers: Rows, kernel: str
-) -> Doubles:
+def shares_by_k(distances: Doubles, rows: Rows, is_rare: Mask, numbers: Rows) -> Doubles:
     """Return the weighted share of rare neighbours, with a column for each of the numbers."""
     shares = np.empty((len(rows), numbers.size))
     for column, k in enumerate(numbers):
-        weights = vote_weights(distances[:, : k + 1], kernel)
+        weights = vote_weights(distances[:, : k + 1])
         shares[:, column] = (weights * is_rare[rows[:, :k]]).sum(axis=1) / weights.sum(axis=1)
     return shares

@@ -114,8 +114,8 @@ def _boosting(random_state: Any) -> Any:
 _RECIPES: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("kde", "paper"): lambda seed: KernelDensityClassifier("scott"),
     ("kde", "recommended"): _kde,
-    ("knn", "paper"): lambda seed: KernelKNeighborsClassifier(5, kernel="gaussian"),
-    ("knn", "recommended"): lambda seed: KernelKNeighborsClassifier(50, kernel="gaussian"),
+    ("knn", "paper"): lambda seed: KernelKNeighborsClassifier(5),
+    ("knn", "recommended"): lambda seed: KernelKNeighborsClassifier(50),
     ("svm", "paper"): lambda seed: _scaled(SVC(C=1, gamma=0.1, random_state=seed)),
     # One over the number of features, which is scikit-learn's "scale" after standardising.
     ("svm", "recommended"): lambda seed: _scaled(SVC(C=1, gamma="auto", random_state=seed)),
