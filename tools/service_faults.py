@@ -91,7 +91,8 @@ def mutate(name):
     elif name == "no-flock":
         _sqlite.SQLiteStore._take = lambda self: None
         _sqlite.SQLiteStore._give_back = lambda self: None
-        _sqlite.SQLiteStore.lock = lambda self: None
+        _sqlite.SQLiteStore._start = lambda self: None
+        _sqlite.SQLiteStore._end = lambda self, how: None
     elif name == "answer-before-commit":
         decide = _decider.Decider._decide
 

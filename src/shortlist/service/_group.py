@@ -30,22 +30,16 @@ _SNAPSHOT_EVERY = 5_000
 class GroupMaker:
     """Builds a group: the next entries of the log, and the row of the queue after them."""
 
-    def __init__(self, replica: Replica, row: QueueRow, total: Any, at: float) -> None:
+    def __init__(self, replica: Replica, row: QueueRow, total: int | None, at: float) -> None:
         self._replica, self._row, self._total = replica, row, total
+        self._total_used: int | None = None  # in the period, as far as that was asked
         self._at, self._period = row.high_water, row.period
         self._used, self._seen, self._spent = row.used, row.seen, row.spent
         self._capacity = row.capacity
         self._ended: list[tuple[int, ...]] = []
-        self._total_slots: list[tuple[int, int]] = []
         self._is_start = False
         self.entries: list[Entry] = []
         self._advance(at, row.capacity)
-        self._total_used = 0
-        if total is not None and self._period is not None:
-            _, counted, used = total
-            # Clocks differ: another queue of the total may be in another period already.
-            is_same = counted in (None, self._period)
-            self._total_used = used if is_same else replica.used_of_total(row.total, self._period)
 
     def add_start(self) -> None:
         """Append the state from which all processes of this version go on."""
@@ -57,7 +51,6 @@ class GroupMaker:
         if kind == CLOCK:
             self._at = body["from"]
             self._enter(self._replica.settings.periods.number(self._at))
-            self._total_used = self._replica.used_of_total(self._row.total, self._period or 0)
         # A change cannot begin in the past: what was decided was decided.
         body = {**body, "from": max(self._at, body.get("from") or self._at)}
         event = self.add_event(kind, json.dumps(body), key_id)
@@ -104,7 +97,7 @@ class GroupMaker:
                     queue, self._next(), DECISION, build, self._at, self._period or 0,
                     each.case_id, each.digest, each.score, threshold, code, slot, model,
                     each.key_id, _as_text(each.fields) if kept else None, each.effort, work, spent,
-                    inclusion,
+                    inclusion, None if slot is None else self._total_used,
                 )
             )  # fmt: skip
 
@@ -120,7 +113,7 @@ class GroupMaker:
             if self._seen and self._period is not None:
                 counts = self._used, self._seen, self._spent
                 self._ended.append((self._capacity, self._period, *counts))
-            self._period = number
+            self._period, self._total_used = number, None
             left = {period: counts for _, period, *counts in self._ended}
             counted = left.get(number) or self._replica.counts_of(self._row.id, number)
             self._used, self._seen, self._spent = counted
@@ -130,10 +123,11 @@ class GroupMaker:
         if (self._used >= allowed) if work is None else (self._spent + work > allowed):
             return None
         if self._total is not None:
-            if self._total_used >= self._total[0]:
+            if self._total_used is None:
+                self._total_used = self._replica.used_of_total(self._period or 0)
+            if self._total_used >= self._total:
                 return None
             self._total_used += 1
-            self._total_slots.append((self._total_used, self._next()))
         self._used += 1
         self._spent += work or 0
         return self._used
@@ -151,8 +145,7 @@ class GroupMaker:
         )  # fmt: skip
         is_due = last // _SNAPSHOT_EVERY > self._row.last_seq // _SNAPSHOT_EVERY
         snapshot = (replica.build, replica.state()) if is_due or self._is_start else None
-        total_used = None if self._total is None else self._total_used
-        return Group(row, self.entries, total_used, self._total_slots, snapshot, self._ended)
+        return Group(row, self.entries, snapshot, self._ended)
 
 
 def _as_text(fields: dict[str, Any] | None) -> str:

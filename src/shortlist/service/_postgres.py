@@ -10,42 +10,20 @@ of, always the latest ones.
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
 from .._core.extras import load_extra
-from .store import (
-    ENTRY_COLUMNS,
-    FOLLOW,
-    READ_ROW,
-    READ_TOTAL,
-    Entry,
-    Group,
-    PromiseError,
-    QueueRow,
-    Store,
-    StoreError,
-    group_statements,
-)
+from .store import ENTRY_COLUMNS, READ_ROW, READ_TOTAL, Entry, Group, Store, StoreError
 
 __all__ = ["PostgresStore"]
 
-_TYPES = {
-    **dict.fromkeys(("queue", "build", "model"), "int"),
-    **dict.fromkeys(("kind", "code"), "smallint"),
-    **dict.fromkeys(("seq", "period", "slot", "work", "spent"), "bigint"),
-    **dict.fromkeys(("at", "score", "threshold", "effort", "inclusion"), "float8"),
-    "digest": "bytea",
-}
-_RECORD = ", ".join(f"{name} {_TYPES.get(name, 'text')}" for name in Entry._fields)
 # One text with all entries is faster than a parameter for each value.
 _INSERT = (
-    f"INSERT INTO log ({ENTRY_COLUMNS}) SELECT {ENTRY_COLUMNS} FROM json_to_recordset(?::json) "
-    f"AS entry ({_RECORD})"
+    f"INSERT INTO log ({ENTRY_COLUMNS}) SELECT {ENTRY_COLUMNS} "
+    "FROM json_populate_recordset(NULL::log, ?::json)"
 )
 _Plain = msgspec.defstruct("_Plain", Entry._fields)
 _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
@@ -73,12 +51,6 @@ def _plain(entry: Entry) -> Any:
     return plain
 
 
-def _check_commits(*done: Any) -> None:
-    for each in done:
-        if each.statusmessage != "COMMIT":
-            raise StoreError(f"The database answered {each.statusmessage} to a commit.")
-
-
 class PostgresStore(Store):
     """A connection to PostgreSQL.
 
@@ -94,90 +66,58 @@ class PostgresStore(Store):
 
     def __init__(self, address: str) -> None:
         super().__init__()
-        self._psycopg = load_extra("psycopg", needed_for="A PostgreSQL database")
+        self.driver = load_extra("psycopg", needed_for="A PostgreSQL database")
+        self.read_row, self.read_total = _LOCK, f"{READ_TOTAL} FOR UPDATE"
         self._address = address
         self._is_cut = False
-        self._now: float | None = None
 
     def connect(self, *, create: bool = False) -> None:
         """Connect, and refuse a database that may lose commits."""
         self.close()
-        with self._translated():
-            self._link_to(_SESSION)
-            for name in ("synchronous_commit", "fsync"):
-                if self.link.execute(f"SHOW {name}").fetchone()[0] == "off":
-                    self.close()
-                    raise ValueError(
-                        f"This database may lose decisions that were answered: {name} is off. "
-                        "Turn it on for the database and the user, and start again."
-                    )
+        self._connect(_SESSION)
+        for name in ("synchronous_commit", "fsync"):
+            if self.query(f"SHOW {name}") == [("off",)]:
+                self.close()
+                raise ValueError(
+                    f"This database may lose decisions that were answered: {name} is off. "
+                    "Turn it on for the database and the user, and start again."
+                )
 
     def connect_to_read(self) -> None:
         """Connect to a database, or to a copy of one; the server refuses every change."""
+        self._connect("SET default_transaction_read_only = on")
+
+    def _connect(self, session: str) -> None:
         with self._translated():
-            self._link_to("SET default_transaction_read_only = on")
-
-    def _link_to(self, session: str) -> None:
-        self.link = self._psycopg.connect(
-            self._address,
-            autocommit=True,
-            connect_timeout=3,
-            keepalives_idle=5,
-            keepalives_interval=2,
-            keepalives_count=2,
-        )
-        self.link.execute(session)
-
-    def close(self) -> None:
-        """Close the connection; the server undoes what was not committed."""
-        with self.thread:
-            if self.link is not None:
-                with contextlib.suppress(Exception):
-                    self.link.close()
-            self.link, self._writing, self._is_cut = None, False, False
-
-    def query(self, statement: str, *values: Any) -> list[Any]:
-        """Return rows."""
-        with self.thread, self._translated():
-            cursor = self._send(statement, values)
-            rows: list[Any] = cursor.fetchall() if cursor.description else []
-            return rows
+            self.link = self.driver.connect(
+                self._address,
+                autocommit=True,
+                connect_timeout=3,
+                keepalives_idle=5,
+                keepalives_interval=2,
+                keepalives_count=2,
+            )
+            self.link.execute(session)
+        self._is_cut = False
 
     def _send(self, statement: str, values: tuple[Any, ...] = ()) -> Any:
-        if self.link is None:
-            raise StoreError("The database is not connected.")
         text = statement.replace("%", "%%").replace("?", "%s") if values else statement
-        return self.link.execute(text, values or None)
+        return self._open_link().execute(text, values or None)
+
+    def _pipeline(self) -> Any:
+        return self._open_link().pipeline()
+
+    def _start(self) -> None:
+        self._send(_BEGIN)
 
     def lock(self) -> None:
         """Begin a transaction for changes other than decisions, one at a time."""
-        self.query(_BEGIN)
-        self.query(f"SELECT pg_advisory_xact_lock({_OTHER_WRITERS})")
-
-    def begin(self, queue: int, after: int) -> tuple[QueueRow, list[Entry], Any]:
-        """Lock the queue's row; what follows is read by statements that begin after that."""
         with self._translated():
-            with self._pipeline():
-                self._send(_BEGIN)
-                row = self._send(_LOCK, (queue,))
-                entries = self._send(FOLLOW, (queue, after))
-            *found, self._now, _ = row.fetchone()
-            locked = QueueRow(*found)
-            total = None
-            if locked.total is not None:
-                [total] = self.query(f"{READ_TOTAL} FOR UPDATE", locked.total)
-            return locked, list(map(Entry._make, entries.fetchall())), total
+            self._start()
+            self._send(f"SELECT pg_advisory_xact_lock({_OTHER_WRITERS})")
 
-    def clock(self) -> float | None:
-        """Return when the server gave the lock."""
-        return self._now
-
-    def insert(self, group: Group) -> None:
-        """Write a group."""
-        for statement, values in group_statements(group):
-            self._send(statement, values)
-        entries = [_plain(entry) for entry in group.entries]
-        self._send(_INSERT, (msgspec.json.encode(entries).decode(),))
+    def _insert_entries(self, entries: list[Entry]) -> None:
+        self._send(_INSERT, (msgspec.json.encode(list(map(_plain, entries))).decode(),))
 
     def commit(self, group: Group) -> None:
         """Write a group, commit, and wait for the disk, in one round trip."""
@@ -197,14 +137,9 @@ class PostgresStore(Store):
             _check_commits(done)
 
     def _mark(self) -> Any:
-        self._send(_BEGIN)
+        self._start()
         self._send(_MARK)
         return self._send("COMMIT")
-
-    def _pipeline(self) -> Any:
-        if self.link is None:
-            raise StoreError("The database is not connected.")
-        return self.link.pipeline()
 
     def finish(self) -> None:
         """Commit."""
@@ -221,12 +156,8 @@ class PostgresStore(Store):
         except Exception:
             self.close()
 
-    @contextlib.contextmanager
-    def _translated(self) -> Iterator[None]:
-        """Turn the errors of the database into ours."""
-        try:
-            yield
-        except self._psycopg.IntegrityError as error:
-            raise PromiseError(str(error)) from error
-        except self._psycopg.Error as error:
-            raise StoreError(str(error).strip() or type(error).__name__) from error
+
+def _check_commits(*done: Any) -> None:
+    for each in done:
+        if each.statusmessage != "COMMIT":
+            raise StoreError(f"The database answered {each.statusmessage} to a commit.")

@@ -162,11 +162,10 @@ class Replica:
         known = {"model": self.model, "controller": self.controller.state()}
         return json.dumps({**known, "identity": self.identity})
 
-    def used_of_total(self, total: str | None, period: int) -> int:
-        """Return how many flags of a shared total were given in a period."""
+    def used_of_total(self, period: int) -> int:
+        """Return how many flags of the shared total were given in a period."""
         [(used,)] = self._store.query(
-            "SELECT coalesce(max(slot), 0) FROM total_slot WHERE total = ? AND period = ?",
-            total,
+            "SELECT coalesce(max(total_slot), 0) FROM log WHERE period = ? AND total_slot > 0",
             period,
         )
         return int(used)

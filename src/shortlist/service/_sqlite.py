@@ -16,22 +16,9 @@ from collections.abc import Callable
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
-from .store import (
-    ENTRY_COLUMNS,
-    FOLLOW,
-    READ_ROW,
-    READ_TOTAL,
-    Entry,
-    Group,
-    PromiseError,
-    QueueRow,
-    Store,
-    StoreError,
-    group_statements,
-)
+from .store import ENTRY_COLUMNS, Entry, Store, StoreError
 
 __all__ = ["SQLiteStore"]
 
@@ -56,7 +43,7 @@ class SQLiteStore(Store):
         ends a process that holds it for too long.
     """
 
-    dialect = "sqlite"
+    dialect, driver = "sqlite", sqlite3
     is_listed = "case_id IN (SELECT value FROM json_each(?))"
     now = "(julianday('now') - 2440587.5) * 86400"
 
@@ -146,28 +133,13 @@ class SQLiteStore(Store):
     def close(self) -> None:
         """Close the file, and give all locks back."""
         with self.thread:
-            if self.link is not None:
-                with contextlib.suppress(sqlite3.Error):
-                    self.link.close()
+            super().close()
             for descriptor in (self._door, self._room):
                 if descriptor >= 0:
                     os.close(descriptor)
-            self.link, self._door, self._room, self._writing = None, -1, -1, False
+            self._door = self._room = -1
 
-    def query(self, statement: str, *values: Any) -> list[Any]:
-        """Return rows."""
-        try:
-            with self.thread:
-                if self.link is None:
-                    raise StoreError(f"{self.path} is not open.")
-                rows: list[Any] = self.link.execute(statement, values).fetchall()
-                return rows
-        except sqlite3.IntegrityError as error:
-            raise PromiseError(str(error)) from error
-        except sqlite3.Error as error:
-            raise StoreError(str(error)) from error
-
-    def lock(self) -> None:
+    def _start(self) -> None:
         """Take the lock, and begin a transaction."""
         self._take()
         try:
@@ -177,29 +149,13 @@ class SQLiteStore(Store):
             self._give_back()
             raise
 
-    def begin(self, queue: int, after: int) -> tuple[QueueRow, list[Entry], Any]:
-        """Take the lock, then read what has been committed."""
-        self.lock()
-        row = QueueRow(*self.query(READ_ROW, queue)[0])
-        entries = list(map(Entry._make, self.query(FOLLOW, queue, after)))
-        total = None if row.total is None else self.query(READ_TOTAL, row.total)[0]
-        return row, entries, total
-
-    def insert(self, group: Group) -> None:
-        """Write a group."""
-        for statement, values in group_statements(group):
-            self.query(statement, *values)
-        for start in range(0, len(group.entries), _TOGETHER):
-            part = group.entries[start : start + _TOGETHER]
-            self.query(_insert_of(len(part)), *chain.from_iterable(part))
-
-    def commit(self, group: Group) -> None:
-        """Write a group; the disk has it when this returns."""
-        self.insert(group)
-        self.finish()
+    def _insert_entries(self, entries: list[Entry]) -> None:
+        for start in range(0, len(entries), _TOGETHER):
+            part = entries[start : start + _TOGETHER]
+            self._send(_insert_of(len(part)), tuple(chain.from_iterable(part)))
 
     def finish(self) -> None:
-        """Commit, and give the lock back."""
+        """Commit, which the disk has when this returns, and give the lock back."""
         self._end("COMMIT")
 
     def rollback(self) -> None:
@@ -209,8 +165,7 @@ class SQLiteStore(Store):
 
     def _end(self, how: str) -> None:
         try:
-            if self.link is None or self.link.in_transaction:
-                self.query(how)
+            self.query(how)
         finally:
             self._give_back()
 

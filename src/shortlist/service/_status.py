@@ -111,8 +111,8 @@ class QueueView:
     def _remaining(self, own: float) -> float:
         """Return what is left of the capacity; flags need room in a shared total, too."""
         left = self._query(
-            "SELECT capacity - (SELECT coalesce(max(slot), 0) FROM total_slot WHERE total = name "
-            "AND period = ?) FROM total WHERE name = ?",
+            "SELECT capacity - (SELECT coalesce(max(total_slot), 0) FROM log WHERE period = ? AND "
+            "total_slot > 0) FROM total WHERE name = ?",
             self.number,
             self.row.total,
         )

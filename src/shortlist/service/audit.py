@@ -251,15 +251,16 @@ def _check_totals(store: Store, row: QueueRow, found: QueueAudit) -> None:
     """Check that every flag of a queue has a slot in its shared total, without gaps or too many."""
     if row.total is None:
         return
-    [(slots,)] = store.query("SELECT count(*) FROM total_slot WHERE queue = ?", row.id)
+    [(slots,)] = store.query(
+        "SELECT count(*) FROM log WHERE queue = ? AND slot > 0 AND total_slot > 0", row.id
+    )
     if found.n_flags != slots:
         found.tell(f"{found.n_flags} flags have {slots} slots of the total {row.total!r}")
     [(capacity,)] = store.query("SELECT capacity FROM total WHERE name = ?", row.total)
     notes = store.query("SELECT detail FROM note WHERE action = ?", TOTAL_SET)
     largest = max([capacity, *(json.loads(detail)["total"] for (detail,) in notes)])
     for period, n, last in store.query(
-        "SELECT period, count(*), max(slot) FROM total_slot WHERE total = ? GROUP BY period",
-        row.total,
+        "SELECT period, count(*), max(total_slot) FROM log WHERE total_slot > 0 GROUP BY period"
     ):
         if n != last:
             found.tell(f"the total {row.total!r} has gaps in period {period}")

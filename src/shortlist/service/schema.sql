@@ -1,10 +1,8 @@
 -- What a decision service keeps. Written for SQLite and PostgreSQL alike; where they differ, a line
 -- begins with the name of the one it is for.
 CREATE TABLE total (
-    name TEXT PRIMARY KEY,
-    capacity BIGINT NOT NULL CHECK (capacity >= 0),
-    period BIGINT,
-    used BIGINT NOT NULL DEFAULT 0
+    name TEXT PRIMARY KEY CHECK (name = 'all'),
+    capacity BIGINT NOT NULL CHECK (capacity >= 0)
 );
 
 CREATE TABLE queue (
@@ -75,33 +73,24 @@ CREATE TABLE log (
     work BIGINT,
     spent BIGINT,
     inclusion DOUBLE PRECISION,
+    total_slot BIGINT CHECK (total_slot > 0),
     PRIMARY KEY (queue, seq)
 );
 
 -- The promise, kept by the database itself: one decision for each case, one flag for each slot.
 CREATE UNIQUE INDEX log_case ON log (queue, case_id) WHERE case_id IS NOT NULL;
 CREATE UNIQUE INDEX log_slot ON log (queue, period, slot) WHERE slot IS NOT NULL;
+CREATE UNIQUE INDEX log_total ON log (period, total_slot) WHERE total_slot IS NOT NULL;
 CREATE INDEX log_event ON log (queue, kind, seq) WHERE kind > 0;
-
-CREATE TABLE total_slot (
-    total TEXT NOT NULL REFERENCES total (name),
-    period BIGINT NOT NULL,
-    slot BIGINT NOT NULL CHECK (slot > 0),
-    queue INTEGER NOT NULL,
-    seq BIGINT NOT NULL,
-    PRIMARY KEY (total, period, slot)
-);
 
 -- No flag beyond the capacity in force, whatever a program asks for. Of work, each flag continues the
 -- sum of the slot before it; slots are unique, so that no work can be left out of the sum.
 -- sqlite: CREATE TRIGGER log_capacity BEFORE INSERT ON log WHEN NEW.slot IS NOT NULL AND CASE WHEN (SELECT of_work FROM queue WHERE id = NEW.queue) = 0 THEN NEW.slot > (SELECT capacity FROM queue WHERE id = NEW.queue) ELSE coalesce(NEW.work IS NULL OR NEW.work < 0 OR NEW.spent IS NULL OR NEW.spent <> NEW.work + CASE WHEN NEW.slot = 1 THEN 0 ELSE (SELECT spent FROM log WHERE queue = NEW.queue AND period = NEW.period AND slot = NEW.slot - 1) END OR NEW.spent > (SELECT capacity FROM queue WHERE id = NEW.queue), TRUE) END BEGIN SELECT RAISE(ABORT, 'capacity used up'); END
--- sqlite: CREATE TRIGGER total_capacity BEFORE INSERT ON total_slot WHEN NEW.slot > (SELECT capacity FROM total WHERE name = NEW.total) BEGIN SELECT RAISE(ABORT, 'capacity used up'); END
+-- sqlite: CREATE TRIGGER log_total_capacity BEFORE INSERT ON log WHEN NEW.slot IS NOT NULL AND (NEW.total_slot IS NULL OR NEW.total_slot > (SELECT capacity FROM total)) AND (SELECT total FROM queue WHERE id = NEW.queue) IS NOT NULL BEGIN SELECT RAISE(ABORT, 'capacity used up'); END
 -- sqlite: CREATE TRIGGER log_unchanged BEFORE UPDATE ON log BEGIN SELECT RAISE(ABORT, 'the table log is append-only'); END
 -- sqlite: CREATE TRIGGER log_kept BEFORE DELETE ON log BEGIN SELECT RAISE(ABORT, 'the table log is append-only'); END
--- postgresql: CREATE FUNCTION check_slot() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN IF (CASE WHEN (SELECT of_work FROM queue WHERE id = NEW.queue) = 0 THEN NEW.slot > (SELECT capacity FROM queue WHERE id = NEW.queue) ELSE coalesce(NEW.work IS NULL OR NEW.work < 0 OR NEW.spent IS NULL OR NEW.spent <> NEW.work + CASE WHEN NEW.slot = 1 THEN 0 ELSE (SELECT spent FROM log WHERE queue = NEW.queue AND period = NEW.period AND slot = NEW.slot - 1) END OR NEW.spent > (SELECT capacity FROM queue WHERE id = NEW.queue), TRUE) END) THEN RAISE EXCEPTION ''capacity used up'' USING ERRCODE = ''check_violation''; END IF; RETURN NEW; END'
+-- postgresql: CREATE FUNCTION check_slot() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN IF (CASE WHEN (SELECT of_work FROM queue WHERE id = NEW.queue) = 0 THEN NEW.slot > (SELECT capacity FROM queue WHERE id = NEW.queue) ELSE coalesce(NEW.work IS NULL OR NEW.work < 0 OR NEW.spent IS NULL OR NEW.spent <> NEW.work + CASE WHEN NEW.slot = 1 THEN 0 ELSE (SELECT spent FROM log WHERE queue = NEW.queue AND period = NEW.period AND slot = NEW.slot - 1) END OR NEW.spent > (SELECT capacity FROM queue WHERE id = NEW.queue), TRUE) END) OR ((NEW.total_slot IS NULL OR NEW.total_slot > (SELECT capacity FROM total)) AND (SELECT total FROM queue WHERE id = NEW.queue) IS NOT NULL) THEN RAISE EXCEPTION ''capacity used up'' USING ERRCODE = ''check_violation''; END IF; RETURN NEW; END'
 -- postgresql: CREATE TRIGGER log_capacity BEFORE INSERT ON log FOR EACH ROW WHEN (NEW.slot IS NOT NULL) EXECUTE FUNCTION check_slot()
--- postgresql: CREATE FUNCTION check_total_slot() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN IF NEW.slot > (SELECT capacity FROM total WHERE name = NEW.total) THEN RAISE EXCEPTION ''capacity used up'' USING ERRCODE = ''check_violation''; END IF; RETURN NEW; END'
--- postgresql: CREATE TRIGGER total_capacity BEFORE INSERT ON total_slot FOR EACH ROW EXECUTE FUNCTION check_total_slot()
 -- postgresql: CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''the table % is append-only'', TG_TABLE_NAME; END'
 -- postgresql: CREATE TRIGGER log_unchanged BEFORE UPDATE OR DELETE ON log FOR EACH ROW EXECUTE FUNCTION refuse_change()
 

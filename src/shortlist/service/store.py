@@ -20,7 +20,6 @@ __all__ = [
     "COMMAND",
     "DECISION",
     "ENTRY_COLUMNS",
-    "FOLLOW",
     "MODEL",
     "OBSERVATION",
     "READ_ROW",
@@ -32,7 +31,6 @@ __all__ = [
     "QueueRow",
     "Store",
     "StoreError",
-    "group_statements",
 ]
 
 #: The kinds of entries in the log.
@@ -74,6 +72,7 @@ class Entry(NamedTuple):
     work: int | None = None
     spent: int | None = None
     inclusion: float | None = None
+    total_slot: int | None = None
 
 
 class QueueRow(NamedTuple):
@@ -93,14 +92,12 @@ class QueueRow(NamedTuple):
 
 
 class Group(NamedTuple):
-    """What one transaction writes: entries, the queue's new row, and slots of a shared total."""
+    """What one transaction writes: the queue's new row, entries, and what is kept for speed."""
 
     row: QueueRow
     entries: list[Entry]
-    total_used: int | None = None
-    total_slots: list[tuple[int, int]] = []  # noqa: RUF012 (slot and sequence; never changed)
     snapshot: tuple[int, str] | None = None
-    ended: list[tuple[int, ...]] = []  # noqa: RUF012 (numbers of periods that have ended)
+    ended: list[tuple[int, ...]] = []  # noqa: RUF012 (numbers of periods; never changed)
 
 
 #: The columns of the log, for statements.
@@ -110,24 +107,28 @@ _ROW_COLUMNS = ", ".join(QueueRow._fields)
 _FOLLOWED = ENTRY_COLUMNS.replace("digest", "NULL").replace(
     "body", "CASE WHEN slot IS NULL THEN body END"
 )
-#: What is read when a queue has been locked.
+#: What is read when a queue has been locked: its row, what is new in its log, and its total.
 READ_ROW = f"SELECT {_ROW_COLUMNS} FROM queue WHERE id = ?"
-FOLLOW = f"SELECT {_FOLLOWED} FROM log WHERE queue = ? AND seq > ? ORDER BY seq"
-READ_TOTAL = "SELECT capacity, period, used FROM total WHERE name = ?"
+_FOLLOW = f"SELECT {_FOLLOWED} FROM log WHERE queue = ? AND seq > ? ORDER BY seq"
+READ_TOTAL = "SELECT capacity FROM total WHERE name = (SELECT total FROM queue WHERE id = ?)"
 
 
 class Store:
-    """A connection to a database; see the subclasses."""
+    """A connection to a database; the subclasses say what differs."""
 
     dialect: str
+    #: The module that connects to the database, with its errors.
+    driver: Any
     #: SQL: whether the id of a case is in a list, given as JSON.
     is_listed: str
     #: SQL: the present moment by one clock for all machines.
     now: str
+    read_row, read_total = READ_ROW, READ_TOTAL
 
     def __init__(self) -> None:
         self.link: Any = None
         self._writing = False
+        self._moment: float | None = None
         self.thread = threading.RLock()  # readers of one process share a connection
 
     # --- what a database provides --------------------------------------------------------------
@@ -145,44 +146,93 @@ class Store:
 
     def close(self) -> None:
         """Close the connection; what was not committed is undone."""
+        with self.thread:
+            if self.link is not None:
+                with contextlib.suppress(self.driver.Error):
+                    self.link.close()
+            self.link, self._writing = None, False
+
+    def _start(self) -> None:
+        """Begin a transaction."""
         raise NotImplementedError
 
-    def query(self, statement: str, *values: Any) -> list[Any]:
-        """Return rows, outside of a transaction or within the one that is open."""
-        raise NotImplementedError
-
-    def lock(self) -> None:
-        """Begin a transaction for changes other than decisions, alone."""
-        raise NotImplementedError
-
-    def begin(self, queue: int, after: int) -> tuple[QueueRow, list[Entry], Any]:
-        """Lock a queue; return its row, the log after an entry, and the row of its total."""
-        raise NotImplementedError
-
-    def insert(self, group: Group) -> None:
-        """Write a group within the transaction that is open."""
-        raise NotImplementedError
-
-    def commit(self, group: Group) -> None:
-        """Write a group and commit; an error leaves open whether that has happened."""
-        raise NotImplementedError
-
-    def finish(self) -> None:
-        """Commit the transaction that is open."""
+    def _insert_entries(self, entries: list[Entry]) -> None:
         raise NotImplementedError
 
     def rollback(self) -> None:
         """Give the lock back without writing anything."""
         raise NotImplementedError
 
-    def clock(self) -> float | None:
-        """Return the moment by the database's own clock when the lock was given, if it has one."""
-        return None
+    def _pipeline(self) -> contextlib.AbstractContextManager[Any]:
+        """Let statements go out together, if the database can do that."""
+        return contextlib.nullcontext()
 
     def settle(self) -> None:
         """Wait until everything that has been read would survive a crash."""
 
     # --- what follows from that ----------------------------------------------------------------
+
+    def query(self, statement: str, *values: Any) -> list[Any]:
+        """Return rows, outside of a transaction or within the one that is open."""
+        with self.thread, self._translated():
+            cursor = self._send(statement, values)
+            rows: list[Any] = cursor.fetchall() if cursor.description else []
+            return rows
+
+    def _send(self, statement: str, values: tuple[Any, ...] = ()) -> Any:
+        return self._open_link().execute(statement, values)
+
+    def _open_link(self) -> Any:
+        if self.link is None:
+            raise StoreError("The database is not connected.")
+        return self.link
+
+    @contextlib.contextmanager
+    def _translated(self) -> Iterator[None]:
+        """Turn the errors of the database into ours."""
+        try:
+            yield
+        except self.driver.IntegrityError as error:
+            raise PromiseError(str(error)) from error
+        except self.driver.Error as error:
+            raise StoreError(str(error).strip() or type(error).__name__) from error
+
+    def lock(self) -> None:
+        """Begin a transaction for changes other than decisions, alone."""
+        self._start()
+
+    def begin(self, queue: int, after: int) -> tuple[QueueRow, list[Entry], int | None]:
+        """Lock a queue; return its row, the log after an entry, and the shared total if any."""
+        with self._translated():
+            with self._pipeline():
+                self._start()
+                row = self._send(self.read_row, (queue,))
+                entries = self._send(_FOLLOW, (queue, after))
+                total = self._send(self.read_total, (queue,))
+            found, shared, width = row.fetchone(), total.fetchone(), len(QueueRow._fields)
+            self._moment = found[width] if len(found) > width else None
+            log = list(map(Entry._make, entries.fetchall()))
+            return QueueRow(*found[:width]), log, None if shared is None else int(shared[0])
+
+    def clock(self) -> float | None:
+        """Return the moment by the database's own clock when the lock was given, if it has one."""
+        return self._moment
+
+    def insert(self, group: Group) -> None:
+        """Write a group within the transaction that is open."""
+        for statement, values in _statements_of(group):
+            self._send(statement, values)
+        self._insert_entries(group.entries)
+
+    def commit(self, group: Group) -> None:
+        """Write a group and commit; an error leaves open whether that has happened."""
+        with self._translated():
+            self.insert(group)
+        self.finish()
+
+    def finish(self) -> None:
+        """Commit the transaction that is open."""
+        self.query("COMMIT")
 
     @contextlib.contextmanager
     def write(self) -> Iterator[None]:
@@ -320,7 +370,7 @@ def _schema(dialect: str) -> Iterator[str]:
                 plain = ""
 
 
-def group_statements(group: Group) -> Iterable[tuple[str, tuple[Any, ...]]]:
+def _statements_of(group: Group) -> Iterable[tuple[str, tuple[Any, ...]]]:
     """Return the statements that write a group, apart from its entries."""
     row = group.row
     yield (
@@ -336,16 +386,6 @@ def group_statements(group: Group) -> Iterable[tuple[str, tuple[Any, ...]]]:
             "capacity = excluded.capacity, used = excluded.used, seen = excluded.seen, "
             "spent = excluded.spent",
             (row.id, *numbers),
-        )
-    if group.total_used is not None:
-        yield (
-            "UPDATE total SET period = ?, used = ? WHERE name = ?",
-            (row.period, group.total_used, row.total),
-        )
-    for slot, seq in group.total_slots:
-        yield (
-            "INSERT INTO total_slot (total, period, slot, queue, seq) VALUES (?, ?, ?, ?, ?)",
-            (row.total, row.period, slot, row.id, seq),
         )
     if group.snapshot is not None:
         build, state = group.snapshot
