@@ -26,7 +26,7 @@ import pyarrow.parquet
 from _measure import table
 from shortlist import Capacity
 from shortlist.service.durable import DurableController
-from shortlist.service.stream import StreamSettings, make_controller, run_stream
+from shortlist.service.stream import StreamSettings, run_stream
 from shortlist.tables import TableModel, fit_table, load_model, save_model
 
 _CHUNK = 10**6
@@ -154,7 +154,7 @@ def _stream_table(model: Path, folder: Path) -> str:
     The peer is the model's own `predict` on bundles of the same size.
     """
     loaded, rows = load_model(model), []
-    settings = StreamSettings("budget", Capacity.count(100), period=3_600.0).resolved(loaded)
+    settings = StreamSettings(Capacity.count(100), period=3_600.0)
     for batch, n in ((1_024, 8 * 1_024), (32, 1_024), (1, 200)):
         frame = _frame(n, np.random.default_rng(1))
         records = frame.astype(object).where(frame.notna(), None).to_dict("records")
@@ -182,9 +182,7 @@ def _stream_seconds(
 ) -> float:
     state, source = folder / "state", os.open(lines, os.O_RDONLY)
     state.unlink(missing_ok=True)
-    durable = DurableController(
-        state, lambda: make_controller(model, settings), identity={}, sync=sync
-    )
+    durable = DurableController(state, settings.controller(model), identity={}, sync=sync)
     with durable, (folder / "out.jsonl").open("wb") as out:
         start = time.perf_counter()
         run_stream(model, durable, source, out, batch=batch)

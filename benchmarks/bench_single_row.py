@@ -22,7 +22,7 @@ from shortlist import Capacity
 from shortlist.service._lines import LineReader
 from shortlist.service._models import LoadedModel
 from shortlist.service.durable import DurableController
-from shortlist.service.stream import StreamSettings, make_controller, run_stream
+from shortlist.service.stream import StreamSettings, run_stream
 from shortlist.tables import TableModel, fit_table, save_model
 from shortlist.tables.estimators import LEARNERS
 from shortlist.tables.onnx_file import export_model
@@ -95,10 +95,8 @@ def _seconds(model: TableModel, lines: list[bytes], folder: Path, sync: bool, ba
     state, given = folder / "state", folder / "lines.jsonl"
     state.unlink(missing_ok=True)
     given.write_bytes(b"\n".join(lines) + b"\n")
-    settings = StreamSettings("budget", Capacity.count(100), period=3_600.0).resolved(model)
-    durable = DurableController(
-        state, lambda: make_controller(model, settings), identity={}, sync=sync
-    )
+    settings = StreamSettings(Capacity.count(100), period=3_600.0)
+    durable = DurableController(state, settings.controller(model), identity={}, sync=sync)
     source = os.open(given, os.O_RDONLY)
     with durable, (folder / "out.jsonl").open("wb") as out:
         start = time.perf_counter()

@@ -133,13 +133,14 @@ def test_a_probe_key_makes_the_draw_reproducible(stream, lines, monkeypatch):
     "options",
     [
         (),
-        ("--controller", "tracker", "--fraction", "0.05"),
-        ("--controller", "budget", "--capacity", "5", "--per", "100"),
+        ("--fraction", "0.05"),
+        ("--capacity", "5", "--per", "100"),
+        ("--count", "5", "--period", "12h", "--expect", "70"),
     ],
-    ids=["model", "tracker", "budget"],
+    ids=["model", "share", "of lines", "of half a day"],
 )
-def test_every_controller(stream, lines, options):
-    """Every controller decides, stops and resumes."""
+def test_every_capacity(stream, lines, options):
+    """Every kind of capacity decides, stops and resumes."""
     answered = answers(stream(lines[:200], *options)) + answers(stream(lines[200:], *options))
     assert len(answered) == 400
     assert 0 < sum(each["flag"] for each in answered) < 120
@@ -222,13 +223,6 @@ def test_another_model_or_capacity_is_refused_or_adopted(stream, lines, cases, t
         (("--period", "day"), "belong together"),
         (("--count", "5", "--period", "day", "--fraction", "0.1"), "in one way"),
         (("--count", "5", "--period", "soon"), "not a length of time"),
-        (("--controller", "magic"), "must be one of"),
-        (("--controller", "budget", "--fraction", "0.1"), "whole number of flags"),
-        (("--controller", "window", "--fraction", "0.1"), "must be one of"),
-        (
-            ("--controller", "tracker", "--count", "5", "--period", "day"),
-            "cannot count 5 flags",
-        ),
         (("--fraction", "7"), "must be"),
     ],
 )

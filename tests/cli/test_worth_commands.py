@@ -322,7 +322,6 @@ def test_a_stream_refuses_budgets_that_its_model_cannot_keep(folder, stream):
         (("--budget", 480), "in one way", "work.model"),
         (("--budget", 480, "--period", "day", "--count", 5), "in one way", "work.model"),
         (("--budget", 480, "--period", "day"), "fitted without --effort", "value.model"),
-        (("--controller", "budget"), "does not count work", "work.model"),
     ):
         result = stream(line, *options, model=model)
         assert result.exit_code == 2, result.output

@@ -36,7 +36,7 @@ def test_batches_and_restarts_change_no_decision(data, scores, kind, tmp_path_fa
     expected = [alone.decide(s, id=i).flag for s, i in zip(scores, ids, strict=True)]
     path, returned, done = tmp_path_factory.mktemp("law") / "state", [], 0
     while done < len(scores):
-        durable = DurableController(path, KINDS[kind], identity={}, sync=False)
+        durable = DurableController(path, KINDS[kind](), identity={}, sync=False)
         durable.__enter__()
         for _ in range(data.draw(st.integers(1, 3))):
             part = slice(done, done + data.draw(st.integers(1, 9)))

@@ -156,10 +156,11 @@ def new_queue(
         row["calibration"] = (calibration() * id).astype("<f8").tobytes()
         store.insert_next("model", "id", row, unless=("sha256",))
     settings = settings or QueueSettings(period, arrivals)
-    number = make_queue(
+    make_queue(
         store, name, settings, first_controller(settings, capacity, calibration()), model=1,
         at=time.time() if at is None else at, total=total,
     )  # fmt: skip
+    number = next(row.id for row in store.queues() if row.name == name)
     store.close()
     return number
 

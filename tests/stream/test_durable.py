@@ -52,7 +52,7 @@ def daily():
 
 def durable(path, make=budget, **options):
     """Return a durable budget."""
-    return DurableController(path, make, **{"identity": IDENTITY, **options})
+    return DurableController(path, make(), **{"identity": IDENTITY, **options})
 
 
 def copy_as_if_killed(path, target):
@@ -190,10 +190,10 @@ def test_another_stream_is_refused(tmp_path):
     other = {"model": "b", "capacity": 3}
     with pytest.raises(StateFileError, match="model was 'a' and is 'b'"):
         durable(tmp_path / "state", identity=other).__enter__()
-    seen = []
-    with durable(tmp_path / "state", identity=other, adopt=lambda *both: seen.append(both[1])) as c:
-        assert c.controller.remaining == 1
-    assert seen == [IDENTITY]
+    with durable(tmp_path / "state", identity=other, adopt=np.arange(200.0)) as controller:
+        assert controller.controller.remaining == 1
+    with pytest.raises(StateFileError, match="but not another period"):
+        durable(tmp_path / "state", identity={**other, "period": 9}, adopt=[1.0]).__enter__()
     with durable(tmp_path / "state", identity=other):
         pass
 
@@ -498,9 +498,10 @@ def test_what_is_not_worth_a_slot_moves_no_clock(tmp_path, rng):
 )
 def test_an_adopted_stream_can_be_audited(tmp_path, rng, make, capacity):
     """Whatever its capacity is, the decisions before and after the change are made again."""
-    adopt = lambda controller, old: controller.set_capacity(capacity)  # noqa: E731
-    for identity in ({"capacity": 1}, {"capacity": 2}):
-        with durable(tmp_path / "state", make, identity=identity, adopt=adopt) as controller:
+    other = lambda: make().set_capacity(capacity)  # noqa: E731
+    for first, identity in ((make, {"capacity": 1}), (other, {"capacity": 2})):
+        options = {"identity": identity, "adopt": np.arange(200.0)}
+        with durable(tmp_path / "state", first, **options) as controller:
             moments = np.arange(300) * 900.0 if controller.controller.is_timed else None
             controller.decide(rng.uniform(0, 200, size=300), at=moments)
     with opened(str(tmp_path / "state")) as store:

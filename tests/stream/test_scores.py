@@ -12,12 +12,7 @@ from shortlist.exceptions import StateFileError
 from shortlist.service._lines import LineReader
 from shortlist.service._models import LoadedModel
 from shortlist.service.durable import DurableController
-from shortlist.service.stream import (
-    StreamSettings,
-    make_controller,
-    run_stream,
-    scorer_identity,
-)
+from shortlist.service.stream import StreamSettings, run_stream
 from shortlist.tables import fit_table
 
 
@@ -62,19 +57,20 @@ def test_lines_are_scored_as_by_the_model(forest, table_fit, lines):
             np.testing.assert_array_equal(ours, theirs)
             alone = np.concatenate([loaded.score([item]) for item in items])
             np.testing.assert_array_equal(alone, ours)
-        assert scorer_identity(model) == ({} if kind == "exact" else {"scorer": "bounded"})
+        said = StreamSettings(Capacity.fraction(0.1)).to_json(model).get("scorer")
+        assert said == (None if kind == "exact" else "bounded")
 
 
 def stream(model, lines, state, *, batch, **identity):
     """Run lines through a stream, and return its answers."""
-    settings = StreamSettings(capacity=Capacity.count(5, per=100)).resolved(model)
+    settings = StreamSettings(capacity=Capacity.count(5, per=100))
     source, out = state.with_suffix(".in"), state.with_suffix(".out")
     source.write_bytes(b"\n".join(lines) + b"\n")
     descriptor = os.open(source, os.O_RDONLY)
     durable = DurableController(
         state,
-        lambda: make_controller(model, settings),
-        identity={**settings.to_json(), **scorer_identity(model), **identity},
+        settings.controller(model),
+        identity={**settings.to_json(model), **identity},
     )
     with durable, out.open("wb") as file:
         run_stream(model, durable, descriptor, file, batch=batch)

@@ -10,7 +10,7 @@ import pytest
 
 from shortlist import Capacity
 from shortlist.service.durable import DurableController
-from shortlist.service.stream import StreamSettings, make_controller, run_stream
+from shortlist.service.stream import StreamSettings, run_stream
 
 DAY = 86_400.0
 EPOCH = 1_760_000_000 // 86_400 * DAY  # a midnight in 2025
@@ -27,9 +27,7 @@ def rows(new_cases):
 @pytest.fixture
 def stream(table_fit, tmp_path):
     """Return a function that streams rows with moments, ten flags a day, in several runs."""
-    settings = StreamSettings(
-        capacity=Capacity.count(10), period=DAY, expected_arrivals=200
-    ).resolved(table_fit.model)
+    settings = StreamSettings(capacity=Capacity.count(10), period=DAY, expected_arrivals=200)
 
     def stream(rows, times, *, runs=1, now=EPOCH + 5 * DAY, state="state"):
         lines = [
@@ -42,8 +40,8 @@ def stream(table_fit, tmp_path):
             source = os.open(tmp_path / "lines", os.O_RDONLY)
             with DurableController(
                 tmp_path / state,
-                lambda: make_controller(table_fit.model, settings),
-                identity=settings.to_json(),
+                settings.controller(table_fit.model),
+                identity=settings.to_json(table_fit.model),
                 sync=False,
             ) as durable:
                 counts.append(

@@ -6,7 +6,6 @@ import hashlib
 import os
 import sys
 import warnings
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 def stream(
     model: options.Model,
     state: Annotated[Path, typer.Option(metavar="FILE")],
-    controller: str = "auto",
     count: options.Count = None,
     period: options.Text = None,
     capacity: options.Count = None,
@@ -57,17 +55,15 @@ def stream(
     -------
     state
         State file, such as --state day.state; created if it does not exist.
-    controller
-        auto, tracker or budget, such as --controller tracker.
     count
         How many flags are allowed, such as --count 50 ...
     period
         ... per hour, day, week, month, 90s, 15m, 12h or 2d, such as --period day; with a time zone
         in its calendar, such as --period 'day Europe/Berlin' or 'Mon-Fri 09:00-17:00 Europe/Rome'.
     capacity
-        Or how many flags are allowed ...
+        Or how many flags are allowed, never more, ...
     per
-        ... out of this many cases, such as --per 10000.
+        ... out of this many lines, such as --per 10000.
     fraction
         Or the share of all cases, such as --fraction 0.02. Default: the model's capacity.
     id
@@ -90,15 +86,13 @@ def stream(
     loaded.check_budget(budget)
     kept = loaded.schema.work or WorkColumns()
     settings = StreamSettings(
-        controller=controller,
         capacity=limit,
         period=None if period is None else options.period_from(period),
         expected_arrivals=expect,
-        work=loaded.schema.work,
         worth=kept.worth if worth is None else worth,
         probe=probe,
         probe_key=os.environ.get(options.PROBE_KEY),
-    ).resolved(loaded)
+    )
     with _durable(model, loaded, settings, state, sync=sync, adopt=adopt) as durable:
         if durable.n_before:
             typer.echo(f"Resuming {state}: {durable.n_before:,} cases were decided.", err=True)
@@ -130,18 +124,16 @@ def _durable(
     adopt: bool,
 ) -> DurableController:
     """Compile the model before the first line, and open the state."""
-    from ..service import stream as streams
     from ..service.durable import DurableController
 
     if model.row_scorer.note:
         typer.echo(model.row_scorer.note, err=True)
     fingerprint = hashlib.sha256(file.read_bytes()).hexdigest()[:16]
-    about = {"model": fingerprint, **settings.to_json(), **streams.scorer_identity(model)}
     return DurableController(
         state,
-        partial(streams.make_controller, model, settings),
-        identity=about,
-        adopt=(lambda now, old: streams.adopt(now, model, settings, old)) if adopt else None,
+        settings.controller(model),
+        identity={"model": fingerprint, **settings.to_json(model)},
+        adopt=model.classifier.calibration_scores_ if adopt else None,
         worth=settings.worth,
         sync=sync,
     )

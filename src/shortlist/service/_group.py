@@ -165,24 +165,23 @@ def make_queue(
     model: int = 0,
     total: str | None = None,
     identity: Any = None,
-) -> int:
-    """Make a queue, unless it exists; return its number.
+) -> Replica | None:
+    """Make a queue and return its controller; None if the queue exists.
 
     Its log begins with its capacity, its model and the state of its controller.
     """
     capacity = settings.allowed_by(controller.capacity)
     is_limited = int(settings.of_work and settings.is_capped)
-    state = {"model": model, "controller": controller.state(), "identity": identity}
+    state = {"model": model, "controller": controller, "identity": identity}
     with store.write():
-        if there := store.query("SELECT id FROM queue WHERE name = ?", name):
-            return int(there[0][0])
+        if store.query("SELECT id FROM queue WHERE name = ?", name):
+            return None
         values: dict[str, Any] = {
             "name": name, "settings": settings.to_json(), "total": total, "capacity": capacity,
             "of_work": is_limited, "high_water": at,
         }  # fmt: skip
         id = store.insert_next("queue", "id", values)
-        build = store.find_build(build_name())
-        replica = Replica(store, settings, build, seq=0, state=state, is_own=True)
+        replica = Replica(store, settings, store.find_build(build_name()), seq=0, state=state)
         row = QueueRow(id, name, values["settings"], total, capacity, 0, at)
         maker = GroupMaker(replica, row, None, at)
         amount = {settings.unit: controller.capacity.to_json()["value"], "from": at}
@@ -190,8 +189,10 @@ def make_queue(
         if model:
             maker.add_event(MODEL, json.dumps({"model": model}), COMMAND)
         maker.add_start()
-        store.insert(maker.group())
-        return id
+        group = maker.group()
+        store.insert(group)
+        replica.seq = group.row.last_seq
+        return replica
 
 
 def join_queue(store: Store, queue: int, build: str) -> Replica:

@@ -109,7 +109,7 @@ class Replica:
     seq : int
         The last entry that the controller knows.
     state : dict
-        What :meth:`state` returned after that entry.
+        What :meth:`state` returned after that entry; a controller need not be saved.
     is_own : bool
         Whether the state was computed by this version of the program.
 
@@ -129,7 +129,7 @@ class Replica:
         *,
         seq: int,
         state: dict[str, Any],
-        is_own: bool,
+        is_own: bool = True,
     ) -> None:
         self._store, self.settings, self.build, self.seq = store, settings, build, seq
         self.is_own, self.model = is_own, 0
@@ -152,7 +152,8 @@ class Replica:
         )  # fmt: skip
 
     def _load(self, state: dict[str, Any]) -> None:
-        self.controller = Controller.from_state(state["controller"])
+        saved = state["controller"]
+        self.controller = Controller.from_state(saved) if isinstance(saved, dict) else saved
         self.identity: Any = state.get("identity")
         if state["model"] != self.model:
             self._change_model(state["model"])

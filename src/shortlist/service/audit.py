@@ -192,7 +192,7 @@ class _Replay:
                 return
             self._replica = Replica(
                 self._store, self._settings, start.build, seq=start.seq,
-                state=json.loads(start.body or "{}"), is_own=True,
+                state=json.loads(start.body or "{}"),
             )  # fmt: skip
         replica = self._replica
         try:

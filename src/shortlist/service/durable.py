@@ -14,7 +14,7 @@ import fcntl
 import json
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, NoReturn, Self
@@ -33,9 +33,9 @@ from .store import CAPACITY, COMMAND, Entry, Group, PromiseError, QueueRow, Stor
 __all__ = ["Decided", "DurableController"]
 
 _NAME = "stream"
-_HEADER = b"SQLite format 3\0"
 _BEGINNING = -6.2e10  # before any moment of a line
 _LONGEST_DIFFERENCE = 200  # characters of an error message
+_ADOPTED = ("model", "capacity", "scorer")  # what may differ when a stream goes on
 
 
 class Decided(NamedTuple):
@@ -61,13 +61,13 @@ class DurableController:
     ----------
     path : Path
         The state file. Only one process can use it at a time.
-    make : callable
-        Returns a new controller; called if the file does not exist yet.
+    controller : Controller
+        Begins the stream if the file does not exist yet.
     identity : dict
         Describes the stream as plain JSON; it must be the same in every run.
-    adopt : callable, default=None
-        Called with the controller and the old identity if the file has another identity; it must
-        adapt the controller. Without it, another identity raises an error.
+    adopt : array-like, default=None
+        The calibration scores of the model with which a stream of another model or capacity goes
+        on. Without them, another identity raises an error.
     worth : float, default=None
         The least score for which a slot is used; the controller does not see lower ones. It is
         fixed when the file is made.
@@ -90,9 +90,9 @@ class DurableController:
     ... )
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     state = Path(folder) / "state"
-    ...     with DurableController(state, budget, identity={"model": "a"}) as durable:
+    ...     with DurableController(state, budget(), identity={"model": "a"}) as durable:
     ...         first = [each.flag for each in durable.decide([500.0, 500.0])]
-    ...     with DurableController(state, budget, identity={"model": "a"}) as durable:
+    ...     with DurableController(state, budget(), identity={"model": "a"}) as durable:
     ...         then = [each.flag for each in durable.decide([500.0, 500.0])]
     >>> first, then
     ([True, True], [False, False])
@@ -101,15 +101,14 @@ class DurableController:
     def __init__(
         self,
         path: Path,
-        make: Callable[[], Controller],
+        controller: Controller,
         *,
         identity: dict[str, Any],
-        adopt: Callable[[Controller, dict[str, Any]], None] | None = None,
+        adopt: Any = None,
         worth: float | None = None,
         sync: bool = True,
     ) -> None:
-        self.path, self._make, self._adopt = path.resolve(), make, adopt
-        self._sync, self._worth = sync, worth
+        self.path, self._first, self._adopt, self._worth = path.resolve(), controller, adopt, worth
         self._store = SQLiteStore(self.path, alone=True, sync=sync)
         self._identity = json.loads(json.dumps(identity))
         self._stack = contextlib.ExitStack()
@@ -123,10 +122,9 @@ class DurableController:
             stack.enter_context(_lock_beside(self.path))
             stack.callback(self._store.close)
             with self._errors():
-                if not self.path.exists():
-                    self._create()
+                new = None if self.path.exists() else self._create()
                 self._check_file()
-                self._open()
+                self._open(new)
             self._stack = stack.pop_all()
         return self
 
@@ -208,20 +206,23 @@ class DurableController:
 
     # --- opening -------------------------------------------------------------------------------
 
-    def _create(self) -> None:
+    def _create(self) -> Replica | None:
         """Make the file under another name, because a crash must not leave half of it."""
-        unfinished = self.path.with_name(f".{self.path.name}.part")
+        unfinished, store = self.path.with_name(f".{self.path.name}.part"), self._store
         for path in (unfinished, Path(f"{unfinished}-wal"), Path(f"{self.path}-wal")):
             path.unlink(missing_ok=True)
-        controller = self._make()
-        store = SQLiteStore(unfinished, alone=True, sync=self._sync)
+        store.path = unfinished
         store.connect(create=True)
         store.make_tables()
-        settings = _settings_of(controller, self._worth)
-        make_queue(store, _NAME, settings, controller, at=_BEGINNING, identity=self._identity)
+        replica = make_queue(
+            store, _NAME, _settings_of(self._first, self._worth), self._first, at=_BEGINNING,
+            identity=self._identity,
+        )  # fmt: skip
         store.close()
         unfinished.rename(self.path)
         sync_folder(self.path.parent)
+        store.path = self.path
+        return replica
 
     def _check_file(self) -> None:
         found = self.path.stat()
@@ -237,41 +238,55 @@ class DurableController:
                 "are in a file beside one of them. Nothing was decided. Remove the other names, or "
                 "make them copies."
             )
-        with self.path.open("rb") as file:
-            if file.read(len(_HEADER)) != _HEADER:
-                self._refuse("its first bytes are others")
 
-    def _open(self) -> None:
+    def _open(self, new: Replica | None) -> None:
         self._store.connect()
         self._store.make_tables()
         rows = self._store.queues()
         if [row.name for row in rows] != [_NAME]:
             raise StateFileError(f"{self.path} is not a state file of shortlist stream.")
-        self._replica = join_queue(self._store, rows[0].id, build_name())
-        self._saved = self._replica.seq
-        self._row, entries, _ = self._store.begin(rows[0].id, self._replica.seq)
-        self._replica.follow(entries)
+        replica = self._replica = new or join_queue(self._store, rows[0].id, build_name())
+        self._saved = replica.seq
+        self._row, entries, _ = self._store.begin(rows[0].id, replica.seq)
+        replica.follow(entries)
         self.n_before = self.controller.n_items
-        if self._replica.identity == self._identity:
+        if replica.identity == self._identity:
             self._store.rollback()
         else:
-            self._adopt_from(self._replica.identity)
+            self._go_on_from(replica.identity)
 
-    def _adopt_from(self, old: dict[str, Any]) -> None:
-        """Write the new capacity and the state from which this program goes on into the log."""
-        if self._adopt is None:
-            raise StateFileError(
-                f"{self.path} belongs to another stream: {_difference(old, self._identity)}. "
-                "Use the original options or another --state file, or continue with --adopt."
-            )
-        replica = self._replica
-        self._adopt(replica.controller, old)
+    def _go_on_from(self, old: dict[str, Any]) -> None:
+        """Write another capacity, and the state from which this program goes on, into the log.
+
+        What has been used up stays used up, and the threshold moves to the scores of the model.
+        """
+        self._check_difference(old)
+        replica, capacity = self._replica, self._first.capacity
+        replica.controller.swap_model(self._adopt)
+        if replica.controller.capacity != capacity:
+            replica.controller.set_capacity(capacity)
         replica.identity = self._identity
         maker = GroupMaker(replica, self._row, None, self._row.high_water)
-        amount = {replica.settings.unit: replica.controller.capacity.to_json()["value"]}
+        amount = {replica.settings.unit: capacity.to_json()["value"]}
         maker.add_event(CAPACITY, json.dumps({**amount, "from": self._row.high_water}), COMMAND)
         maker.add_start()
         self._commit(maker.group())
+
+    def _check_difference(self, old: dict[str, Any]) -> None:
+        """Refuse another stream, unless it may go on with another model or capacity."""
+        was, now = flattened(old), flattened(self._identity)
+        differing = [name for name in {**was, **now} if was.get(name) != now.get(name)]
+        if self._adopt is None:
+            parts = [f"{n} was {was.get(n)!r:.40} and is {now.get(n)!r:.40}" for n in differing]
+            raise StateFileError(
+                f"{self.path} belongs to another stream: {'; '.join(parts)[:_LONGEST_DIFFERENCE]}. "
+                "Use the original options or another --state file, or continue with --adopt."
+            )
+        if fixed := [name for name in differing if name.partition(".")[0] not in _ADOPTED]:
+            raise StateFileError(
+                f"--adopt accepts another model or capacity, but not another {', '.join(fixed)}. "
+                "Start the next period with another --state file."
+            )
 
     # --- what goes wrong -----------------------------------------------------------------------
 
@@ -280,23 +295,19 @@ class DurableController:
         """Say what an error of the database means for a stream."""
         try:
             yield
-        except StoreError as error:
-            if "full" in str(error) or "I/O" in str(error):
-                number = errno.ENOSPC if "full" in str(error) else errno.EIO
-                raise OSError(number, os.strerror(number), str(self.path)) from error
-            self._refuse(str(error))
-        except PromiseError as error:
-            self._refuse(str(error))
         except StateFileError:
             raise
-        except (LookupError, TypeError, ValueError) as error:
-            self._refuse(" ".join(str(error).split()))
         except ReplayError as error:
             raise StateFileError(
                 f"{self.path} was written by a version of shortlist that decided differently. It "
                 "cannot be resumed safely. Run that version once more, which saves a complete "
                 "state when it ends, or start the next period with another --state file."
             ) from error
+        except (StoreError, PromiseError, LookupError, TypeError, ValueError) as error:
+            for words, number in {"full": errno.ENOSPC, "I/O": errno.EIO}.items():
+                if isinstance(error, StoreError) and words in str(error):
+                    raise OSError(number, os.strerror(number), str(self.path)) from error
+            self._refuse(" ".join(str(error).split()))
 
     def _refuse(self, why: str) -> NoReturn:
         raise StateFileError(
@@ -342,13 +353,6 @@ def _first_of(arrivals: list[Arrival], known: set[Any]) -> list[bool]:
         first.append(each.case_id is None or each.case_id not in known)
         known.add(each.case_id)
     return first
-
-
-def _difference(old: dict[str, Any], new: dict[str, Any]) -> str:
-    old, new = flattened(old), flattened(new)
-    differing = [name for name in {**old, **new} if old.get(name) != new.get(name)]
-    parts = [f"{name} was {old.get(name)!r:.40} and is {new.get(name)!r:.40}" for name in differing]
-    return "; ".join(parts)[:_LONGEST_DIFFERENCE]
 
 
 @contextlib.contextmanager

@@ -220,14 +220,14 @@ class Store:
 
     def insert(self, group: Group) -> None:
         """Write a group within the transaction that is open."""
-        for statement, values in _statements_of(group):
-            self._send(statement, values)
-        self._insert_entries(group.entries)
+        with self._translated():
+            for statement, values in _statements_of(group):
+                self._send(statement, values)
+            self._insert_entries(group.entries)
 
     def commit(self, group: Group) -> None:
         """Write a group and commit; an error leaves open whether that has happened."""
-        with self._translated():
-            self.insert(group)
+        self.insert(group)
         self.finish()
 
     def finish(self) -> None:

@@ -10,16 +10,15 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, BinaryIO
 
-from .._core.validation import check_option
 from ..capacity import Capacity
-from ..exceptions import CapacityError, StateFileError, TableNote
-from ..online import BudgetController, Controller, QuantileTracker
+from ..exceptions import CapacityError, TableNote
+from ..online import BudgetController, Controller
 from ..online.decisions import MOMENT_REFUSED, REASONS, SEEN_BEFORE
-from ..tables import ReadOptions, TableModel, WorkColumns
+from ..tables import ReadOptions, TableModel
 from ..tables.monitor import Finding
 from ._lines import FirstLines, LineReader, read_batches
 from ._models import Item, LoadedModel, expected_arrivals
@@ -27,24 +26,14 @@ from ._replica import NOT_WORTH, drawn_of, reason_of
 from .durable import Decided, DurableController
 
 __all__ = [
-    "CONTROLLERS",
     "StreamSettings",
     "StreamSummary",
-    "adopt",
-    "make_controller",
     "run_stream",
-    "scorer_identity",
 ]
 
 _TOGETHER = 1_024  # lines that are decided in one transaction, if so many wait
 _DAY = 86_400.0
 _UNITS = "Moments are seconds since 1970 or ISO 8601; milliseconds must be divided by 1,000."
-_KINDS: dict[str, type[Controller]] = {
-    "tracker": QuantileTracker,
-    "budget": BudgetController,
-}
-#: Values of `--controller`; "auto" is a budget for a number per period, otherwise a tracker.
-CONTROLLERS = ("auto", *_KINDS)
 
 
 # --- which controller decides --------------------------------------------------------------------
@@ -54,10 +43,11 @@ CONTROLLERS = ("auto", *_KINDS)
 class StreamSettings:
     """How a stream is decided.
 
+    A number of flags per period, or per number of lines, gets a budget, which no period exceeds. A
+    share of all lines gets a tracker.
+
     Attributes
     ----------
-    controller : str
-        One of :data:`CONTROLLERS`.
     capacity : Capacity or None
         None takes the capacity of the model.
     period : float, str or None
@@ -66,131 +56,73 @@ class StreamSettings:
     expected_arrivals : int or None
         Lines in a period, as a first estimate. None derives it from the count and the model's own
         flag rate.
-    starts_at : float
-        A moment at which a period starts.
-    work : WorkColumns or None
-        The columns with values and efforts, if the model weighs them.
     worth : float or None
         The least expected value per unit of effort for which a line is flagged.
     probe, probe_key : float, str or None
-        For the controller "budget": the share of the flags that is drawn below the threshold, and
-        the key of the draw. None makes up a secret key, which the state keeps.
+        For a budget: the share of the flags that is drawn below the threshold, and the key of the
+        draw. None makes up a secret key, which the state keeps.
     """
 
-    controller: str = "auto"
     capacity: Capacity | None = None
     period: float | str | None = None
     expected_arrivals: int | None = None
-    starts_at: float = 0.0
-    work: WorkColumns | None = None
     worth: float | None = None
     probe: float = 0
     probe_key: str | None = None
 
-    def resolved(self, model: TableModel) -> StreamSettings:
-        """Return the settings with everything filled in that the model knows."""
-        check_option("controller", self.controller, CONTROLLERS)
-        capacity = model.classifier.capacity if self.capacity is None else self.capacity
-        self._check(capacity)
-        name, expected = self.controller, self.expected_arrivals
-        if name == "auto":
-            name = "tracker" if self.period is None else "budget"
-        if self.probe and name != "budget":
-            raise CapacityError(
-                f"Probes need a number of flags per period, and the controller {name!r} keeps none "
-                "for them. Use the controller 'budget', as in --count 50 --period day --probe 0.1."
-            )
-        if self.period is not None and expected is None:
-            of_work = capacity.kind == "effort"
-            expected = expected_arrivals(model, float(capacity.value), of_work=of_work)
-        return replace(self, controller=name, capacity=capacity, expected_arrivals=expected)
+    def controller(self, model: TableModel) -> Controller:
+        """Return a new controller that starts from the calibration scores of a model."""
+        capacity, options = (
+            self._capacity_of(model),
+            dict[str, Any](remember=1),
+        )  # the log knows ids
+        if self.period is not None:
+            options["period"], options["expected_arrivals"] = self.period, self.expected_arrivals
+            if self.expected_arrivals is None:
+                of_work = capacity.kind == "effort"
+                amount = float(capacity.value)
+                options["expected_arrivals"] = expected_arrivals(model, amount, of_work=of_work)
+        if self.probe:
+            options.update(probe=self.probe, probe_key=self.probe_key)
+        if capacity.kind == "count" and capacity.per is not None:
+            calibration = model.classifier.calibration_scores_
+            return BudgetController(capacity, calibration_scores=calibration, **options)
+        return model.classifier.controller(capacity, **options)
 
-    def _check(self, capacity: Capacity) -> None:
-        per_period = capacity.kind in ("count", "effort") and capacity.per is None
-        if per_period != (self.period is not None):
+    def _capacity_of(self, model: TableModel) -> Capacity:
+        """Return the capacity, which must go with the period and the probes."""
+        capacity = model.classifier.capacity if self.capacity is None else self.capacity
+        is_number = capacity.kind in ("count", "effort") and capacity.per is None
+        if is_number != (self.period is not None):
             raise CapacityError(
                 f"A number of flags and a period belong together; got {capacity!r} and "
                 f"period={self.period!r}. Fifty flags a day are Capacity.count(50) with "
                 "period=86_400 (--count 50 --period day); a share has no period."
             )
-        of_work = ("auto", "budget" if per_period else "tracker")
-        if capacity.kind == "effort" and self.controller not in of_work:
+        if self.probe and not is_number and capacity.kind != "count":
             raise CapacityError(
-                f"The controller {self.controller!r} does not count work, which {capacity!r} is. "
-                f"Use the controller {of_work[1]!r}, or leave it out."
+                f"Probes need a number of flags, and {capacity!r} is a share, which keeps none for "
+                "them. Give a number, as in --count 50 --period day --probe 0.1."
             )
-        if per_period and self.controller == "tracker":
-            raise CapacityError(
-                f"The controller 'tracker' keeps a share of all cases, and cannot count "
-                f"{capacity.value} flags in a period, as --count and --period ask. Use the "
-                "controller 'budget', or give a share (--fraction) and no period."
-            )
+        return capacity
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self, model: TableModel) -> dict[str, Any]:
         """Return what distinguishes this stream from another, as plain JSON."""
         key = None if self.probe_key is None else self.probe_key.encode()
         given = {
-            "work": None if self.work is None else self.work.columns,
+            "work": None if model.schema.work is None else model.schema.work.columns,
             "worth": self.worth,
             "probe": float(self.probe) or None,
             # It tells keys apart without giving them away.
             "probe_key": None if key is None else blake2b(key, digest_size=8).hexdigest(),
+            # Two ways to score differ in last digits.
+            "scorer": "bounded" if model.row_scorer.kind == "bounded" else None,
         }
         return {
-            "controller": self.controller,
-            "capacity": None if self.capacity is None else self.capacity.to_json(),
+            "capacity": self._capacity_of(model).to_json(),
             "period": self.period,
-            "starts_at": self.starts_at,
             **{name: value for name, value in given.items() if value is not None},
         }
-
-
-def make_controller(model: TableModel, settings: StreamSettings) -> Controller:
-    """Return a new controller that starts from the calibration scores of a model."""
-    settings = settings.resolved(model)
-    classifier, capacity = model.classifier, settings.capacity
-    assert capacity is not None  # `resolved` has filled it in
-    timed = {"period": settings.period, "expected_arrivals": settings.expected_arrivals}
-    drawn = {"probe": settings.probe or None, "probe_key": settings.probe_key}
-    share = {"prevalence": classifier.reference_prevalence_}
-    known: dict[str, dict[str, Any]] = {
-        "tracker": share,
-        "budget": {**timed, "starts_at": settings.starts_at, **drawn},
-    }
-    options = {name: v for name, v in known[settings.controller].items() if v is not None}
-    options["remember"] = 1  # the state knows all ids
-    if capacity.kind == "effort":
-        options.pop("prevalence", None)
-        return classifier.controller(capacity, **options)
-    kind: Any = _KINDS[settings.controller]
-    return kind(capacity, calibration_scores=classifier.calibration_scores_, **options)
-
-
-def adopt(
-    controller: Controller, model: TableModel, settings: StreamSettings, old: dict[str, Any]
-) -> None:
-    """Move a controller from another model or capacity to a new one.
-
-    What has been used up stays used up, and the threshold moves to the scores of the new model. The
-    controller, its period and its options must be the same; `old` is what
-    :meth:`StreamSettings.to_json` returned for the controller so far.
-    """
-    new = settings.to_json()
-    mine = {"model", "capacity", "scorer"}
-    fixed = [key for key in {**old, **new} if key not in mine and old.get(key) != new.get(key)]
-    if fixed:
-        raise StateFileError(
-            f"--adopt accepts another model or capacity, but not another {', '.join(fixed)}. "
-            "Start the next period with another --state file."
-        )
-    controller.swap_model(model.classifier.calibration_scores_)
-    if old.get("capacity") != new["capacity"] and settings.capacity is not None:
-        controller.set_capacity(settings.capacity)
-
-
-def scorer_identity(model: TableModel) -> dict[str, Any]:
-    """Return what the state remembers about the scores of lines: two ways differ in last digits."""
-    return {"scorer": "bounded"} if model.row_scorer.kind == "bounded" else {}
 
 
 # --- from lines to decisions ----------------------------------------------------------------------
