@@ -92,7 +92,7 @@ def mutate(name):
         _sqlite.SQLiteStore._take = lambda self: None
         _sqlite.SQLiteStore._give_back = lambda self: None
         _sqlite.SQLiteStore._start = lambda self: None
-        _sqlite.SQLiteStore._end = lambda self, how: None
+        _sqlite.SQLiteStore.finish = lambda self: None
     elif name == "answer-before-commit":
         decide = _decider.Decider._decide
 

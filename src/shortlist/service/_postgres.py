@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from .._core.extras import load_extra
-from .store import ENTRY_COLUMNS, READ_ROW, READ_TOTAL, Entry, Group, Store, StoreError
+from .store import ENTRY_COLUMNS, READ_ROW, READ_TOTAL, Entry, Group, Store, check_commit
 
 __all__ = ["PostgresStore"]
 
@@ -67,7 +67,7 @@ class PostgresStore(Store):
     def __init__(self, address: str) -> None:
         super().__init__()
         self.driver = load_extra("psycopg", needed_for="A PostgreSQL database")
-        self.read_row, self.read_total = _LOCK, f"{READ_TOTAL} FOR UPDATE"
+        self.begins, self.read_row, self.read_total = _BEGIN, _LOCK, f"{READ_TOTAL} FOR UPDATE"
         self._address = address
         self._is_cut = False
 
@@ -107,14 +107,8 @@ class PostgresStore(Store):
     def _pipeline(self) -> Any:
         return self._open_link().pipeline()
 
-    def _start(self) -> None:
-        self._send(_BEGIN)
-
-    def lock(self) -> None:
-        """Begin a transaction for changes other than decisions, one at a time."""
-        with self._translated():
-            self._start()
-            self._send(f"SELECT pg_advisory_xact_lock({_OTHER_WRITERS})")
+    def _lock_others_out(self) -> None:
+        self.link.execute(f"SELECT pg_advisory_xact_lock({_OTHER_WRITERS})")
 
     def _insert_entries(self, entries: list[Entry]) -> None:
         self._send(_INSERT, (msgspec.json.encode(list(map(_plain, entries))).decode(),))
@@ -127,24 +121,20 @@ class PostgresStore(Store):
                 self._is_cut = True
                 done = [self._send("COMMIT"), self._mark()]
             self._is_cut = False
-            _check_commits(*done)
+            for each in done:
+                check_commit(each)
 
     def settle(self) -> None:
         """Wait until everything that has been read is on the disk."""
         with self.thread, self._translated():
             with self._pipeline():
                 done = self._mark()
-            _check_commits(done)
+            check_commit(done)
 
     def _mark(self) -> Any:
-        self._start()
+        self._send(self.begins)
         self._send(_MARK)
         return self._send("COMMIT")
-
-    def finish(self) -> None:
-        """Commit."""
-        with self._translated():
-            _check_commits(self._send("COMMIT"))
 
     def rollback(self) -> None:
         """Undo; a connection that cannot do that is closed."""
@@ -155,9 +145,3 @@ class PostgresStore(Store):
                 self._send("ROLLBACK")
         except Exception:
             self.close()
-
-
-def _check_commits(*done: Any) -> None:
-    for each in done:
-        if each.statusmessage != "COMMIT":
-            raise StoreError(f"The database answered {each.statusmessage} to a commit.")

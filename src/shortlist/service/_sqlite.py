@@ -8,7 +8,6 @@ be the next to enter. The kernel gives both back when a process ends, however th
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import os
 import sqlite3
@@ -44,6 +43,7 @@ class SQLiteStore(Store):
     """
 
     dialect, driver = "sqlite", sqlite3
+    begins = "BEGIN IMMEDIATE"
     is_listed = "case_id IN (SELECT value FROM json_each(?))"
     now = "(julianday('now') - 2440587.5) * 86400"
 
@@ -64,7 +64,7 @@ class SQLiteStore(Store):
     def connect(self, *, create: bool = False) -> None:
         """Open the file; commits wait for the disk. A new file can be read by its owner only."""
         self.close()
-        self._check_file(create)
+        self._check_file(create=create)
         try:
             if create:
                 os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
@@ -120,7 +120,7 @@ class SQLiteStore(Store):
         [(sync,)] = self.link.execute("PRAGMA synchronous").fetchall()
         return mode, sync
 
-    def _check_file(self, create: bool) -> None:
+    def _check_file(self, *, create: bool = False) -> None:
         try:
             found = os.stat(self.path).st_ino
         except OSError as error:
@@ -139,35 +139,10 @@ class SQLiteStore(Store):
                     os.close(descriptor)
             self._door = self._room = -1
 
-    def _start(self) -> None:
-        """Take the lock, and begin a transaction."""
-        self._take()
-        try:
-            self._check_file(create=False)
-            self.query("BEGIN IMMEDIATE")
-        except BaseException:
-            self._give_back()
-            raise
-
     def _insert_entries(self, entries: list[Entry]) -> None:
         for start in range(0, len(entries), _TOGETHER):
             part = entries[start : start + _TOGETHER]
-            self._send(_insert_of(len(part)), tuple(chain.from_iterable(part)))
-
-    def finish(self) -> None:
-        """Commit, which the disk has when this returns, and give the lock back."""
-        self._end("COMMIT")
-
-    def rollback(self) -> None:
-        """Undo, and give the lock back."""
-        with contextlib.suppress(StoreError):
-            self._end("ROLLBACK")
-
-    def _end(self, how: str) -> None:
-        try:
-            self.query(how)
-        finally:
-            self._give_back()
+            self.link.execute(_insert_of(len(part)), tuple(chain.from_iterable(part)))
 
     def _take(self) -> None:
         if self._room >= 0:
@@ -175,6 +150,7 @@ class SQLiteStore(Store):
             fcntl.flock(self._room, fcntl.LOCK_EX)
             self._on_lock(True)
             fcntl.flock(self._door, fcntl.LOCK_UN)
+        self._check_file()
 
     def _give_back(self) -> None:
         self._on_lock(False)

@@ -11,6 +11,7 @@ import json
 import threading
 from collections.abc import Iterable, Iterator
 from importlib import resources
+from itertools import starmap
 from typing import Any, NamedTuple
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "QueueRow",
     "Store",
     "StoreError",
+    "check_commit",
 ]
 
 #: The kinds of entries in the log.
@@ -113,6 +115,13 @@ _FOLLOW = f"SELECT {_FOLLOWED} FROM log WHERE queue = ? AND seq > ? ORDER BY seq
 READ_TOTAL = "SELECT capacity FROM total WHERE name = (SELECT total FROM queue WHERE id = ?)"
 
 
+def check_commit(cursor: Any) -> None:
+    """Raise an error if a server has answered a commit by a rollback."""
+    answer = getattr(cursor, "statusmessage", "COMMIT")
+    if answer != "COMMIT":
+        raise StoreError(f"The database answered {answer} to a commit.")
+
+
 class Store:
     """A connection to a database; the subclasses say what differs."""
 
@@ -123,6 +132,7 @@ class Store:
     is_listed: str
     #: SQL: the present moment by one clock for all machines.
     now: str
+    begins: str
     read_row, read_total = READ_ROW, READ_TOTAL
 
     def __init__(self) -> None:
@@ -152,16 +162,14 @@ class Store:
                     self.link.close()
             self.link, self._writing = None, False
 
-    def _start(self) -> None:
-        """Begin a transaction."""
-        raise NotImplementedError
-
     def _insert_entries(self, entries: list[Entry]) -> None:
         raise NotImplementedError
 
-    def rollback(self) -> None:
-        """Give the lock back without writing anything."""
-        raise NotImplementedError
+    def _take(self) -> None:
+        """Wait for the turn of this program, where the database itself does not see to that."""
+
+    def _give_back(self) -> None:
+        """Let another program have its turn."""
 
     def _pipeline(self) -> contextlib.AbstractContextManager[Any]:
         """Let statements go out together, if the database can do that."""
@@ -197,9 +205,22 @@ class Store:
         except self.driver.Error as error:
             raise StoreError(str(error).strip() or type(error).__name__) from error
 
+    def _start(self) -> None:
+        try:
+            self._take()
+            self._send(self.begins)
+        except BaseException:
+            self._give_back()
+            raise
+
     def lock(self) -> None:
         """Begin a transaction for changes other than decisions, alone."""
-        self._start()
+        with self._translated():
+            self._start()
+            self._lock_others_out()
+
+    def _lock_others_out(self) -> None:
+        """Be alone, where a transaction as such is not."""
 
     def begin(self, queue: int, after: int) -> tuple[QueueRow, list[Entry], int | None]:
         """Lock a queue; return its row, the log after an entry, and the shared total if any."""
@@ -211,7 +232,7 @@ class Store:
                 total = self._send(self.read_total, (queue,))
             found, shared, width = row.fetchone(), total.fetchone(), len(QueueRow._fields)
             self._moment = found[width] if len(found) > width else None
-            log = list(map(Entry._make, entries.fetchall()))
+            log = list(starmap(Entry, entries.fetchall()))
             return QueueRow(*found[:width]), log, None if shared is None else int(shared[0])
 
     def clock(self) -> float | None:
@@ -231,8 +252,18 @@ class Store:
         self.finish()
 
     def finish(self) -> None:
-        """Commit the transaction that is open."""
-        self.query("COMMIT")
+        """Commit the transaction that is open, and give the lock back."""
+        try:
+            with self._translated():
+                check_commit(self._send("COMMIT"))
+        finally:
+            self._give_back()
+
+    def rollback(self) -> None:
+        """Undo what was not committed, and give the lock back."""
+        with contextlib.suppress(StoreError):
+            self.query("ROLLBACK")
+        self._give_back()
 
     @contextlib.contextmanager
     def write(self) -> Iterator[None]:
@@ -289,7 +320,7 @@ class Store:
             after,
             most,
         )
-        return list(map(Entry._make, rows))
+        return list(starmap(Entry, rows))
 
     def find_cases(self, queue: int, cases: list[str]) -> list[Entry]:
         """Return the decisions about cases that are known."""
@@ -298,7 +329,7 @@ class Store:
             queue,
             json.dumps(cases),
         )
-        return list(map(Entry._make, rows))
+        return list(starmap(Entry, rows))
 
     def find_build(self, name: str) -> int:
         """Return the number of a version of the program, which it gets when it is first seen."""
