@@ -103,7 +103,7 @@ MUTANTS = [
     Mutant("the row judges itself", "thresholds/terms.py", "- (others[units] <= items)", "- 0", WITHOUT_OWN),
     Mutant("one score too many", "thresholds/terms.py", "self._place(own, others.size - 1)", "self._place(own, others.size)", WITHOUT_OWN),
     Mutant("large groups judged over capacity", "thresholds/terms.py", "allowed &= self._within_others(items, units)", "pass", WITHOUT_OWN),
-    Mutant("batches promised by folds", "thresholds/terms.py", "if in_folds and self.guarantee not in FOLD_GUARANTEES:", "if False:", FOLDS),
+    Mutant("batches promised by folds", "thresholds/promise.py", "if n_folds > 1 and guarantee not in FOLD_GUARANTEES:", "if False:", FOLDS),
     Mutant("half the error for all folds", "thresholds/rules.py", "error=tail / n_folds", "error=min(0.5, 40 * tail)", FOLDS),
     Mutant("ties at the cut are flagged", "_core/ranking.py", "flagged = scores > _rounded_up(cut.value, scores.dtype)", "flagged = scores >= _rounded_up(cut.value, scores.dtype)"),
     Mutant("the key of the cut is flagged", "_core/ranking.py", "tie_keys(tied) < cut.key", "tie_keys(tied) <= cut.key"),

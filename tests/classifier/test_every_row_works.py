@@ -145,7 +145,7 @@ def test_a_confidence_holds_rows_out_by_default():
     assert 0 < folds.flag(X).mean() < held_out.flag(X).mean()
     for guarantee in ("next-batch", "simultaneous"):
         options = {"capacity": Capacity.count(10, per=100), "guarantee": guarantee}
-        with pytest.raises(ValueError, match=r"one for each fold\. Hold items out with cv=0\.5"):
+        with pytest.raises(ValueError, match=r"3 folds has its own\. Hold items out with cv=0\.5"):
             CapacityClassifier(LOGISTIC, cv=3, **options).fit(X, y)
 
 

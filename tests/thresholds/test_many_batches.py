@@ -93,7 +93,7 @@ def test_the_share_spends_the_rest_of_the_error():
 
 def test_too_few_scores_are_reported_with_the_batches():
     """The warning names them."""
-    with pytest.warns(InsufficientCalibrationWarning, match="7 batches needs more"):
+    with pytest.warns(InsufficientCalibrationWarning, match="7 batches, needs more"):
         calibrate_threshold(
             np.arange(20), Capacity.count(5, per=100), guarantee="next-batch", n_batches=7
         )

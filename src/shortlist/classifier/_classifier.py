@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 from dataclasses import replace
 from functools import partial
-from html import escape
 from numbers import Real
 from typing import Any, Self
 
@@ -28,13 +27,12 @@ from .._core.labels import count_labels, find_rare
 from .._core.probing import check_probe
 from .._core.validation import UNCHANGED, check_confidence, check_option, check_seed, is_unchanged
 from .._core.work import check_efforts, check_values
-from .._core.written import number
 from ..capacity import Capacity, check_capacity, check_efforts_suit
 from ..exceptions import CapacityError
 from ..metrics import detection_at_capacity
 from ..online import Controller
 from ..thresholds import CalibratedThreshold
-from ..thresholds.promise import FOLD_GUARANTEES, TIES, capacity_in_words, check_guarantee
+from ..thresholds.promise import TIES, check_folds, check_guarantee, promise_in_words
 from ..thresholds.rules import Decisions, Rule, keys_of
 from ..thresholds.samples import CalibrationSample, ReferencePrevalence, RowFacts
 from ..thresholds.segments import SegmentCapacities, check_segment_capacities, segment_codes
@@ -408,7 +406,7 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
             seed,
             self.n_batches,
             self.max_effort,
-            None if self.worth is None else check_worth(self.worth),
+            check_worth(self.worth),
         )
 
     def _refuses_groups(self, segments: SegmentCapacities | None, seed: int) -> bool:
@@ -457,24 +455,19 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
         """Set `classes_` and `rare_label_`; return the labels and where the rare ones are."""
         if self._is_prefit:
             folds.check_trained(self.estimator)
-        if y is None:
-            return self._learn_no_labels()
+            self.classes_ = np.asarray(self.estimator.classes_)
+            if y is None:
+                if self.rare_label is None:
+                    raise ValueError("Without labels y, say which label is rare: rare_label=...")
+                self.rare_label_ = self.rare_label
+                return None, None
         y = folds.check_labels(y)
         counted = count_labels(y)
-        self.classes_ = np.asarray(self.estimator.classes_) if self._is_prefit else counted[0]
+        if not self._is_prefit:
+            self.classes_ = counted[0]
         folds.check_classes(self, self.classes_)
         is_rare, self.rare_label_ = find_rare(y, self.rare_label, counted=counted, on_tie="warn")
         return y, is_rare
-
-    def _learn_no_labels(self) -> tuple[None, None]:
-        if not self._is_prefit:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None."
-            )
-        if self.rare_label is None:
-            raise ValueError("Without labels y, say which label is rare: rare_label=...")
-        self.classes_, self.rare_label_ = np.asarray(self.estimator.classes_), self.rare_label
-        return None, None
 
     # --- models ----------------------------------------------------------------------------------
 
@@ -486,7 +479,7 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
         """
         models = [each for each in (self.estimator, self.list_estimator) if each is not None]
         self.response_method_ = scoring.response_method_of(self.response_method, *models)
-        by_value = terms.worth is not None and terms.worth.kind == "value"
+        by_value = terms.worth is not None and not terms.promises_precision
         weighs = facts.values is not None or facts.efforts is not None or by_value
         needs_probabilities = weighs and self.response_method_ != "predict_proba"
         is_trained = self._is_prefit or is_rare is None
@@ -560,12 +553,7 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
             splits = folds.splits_of(self._cv, X, y, split_params, groups=groups)
         if len(splits) == 1:
             self._check_no_list_estimator()
-        if len(splits) > 1 and self.guarantee not in FOLD_GUARANTEES:
-            raise ValueError(
-                f"guarantee={self.guarantee!r} needs one model with one threshold, and cv="
-                f"{self.cv!r} makes one for each fold. Hold items out with cv=0.5, which "
-                "cv='auto' does, or use another guarantee."
-            )
+        check_folds(self.guarantee, len(splits))
         return splits
 
     # --- predicting ------------------------------------------------------------------------------
@@ -748,19 +736,13 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
             Between 0 and 1.
         """
         scores, terms = self.score_samples(X), self.rule_.terms
-        is_rare = np.asarray(y) == self.rare_label_
         limit = check_capacity(self.rule_.capacity)
         if limit.kind != "effort":
             limit = Capacity.fraction(limit.as_ratio(terms.reference.value))
-        return detection_at_capacity(
-            is_rare,
-            scores,
-            limit,
-            sample_weight=sample_weight,
-            values=values,
-            efforts=efforts,
-            worth=None if terms.worth is None or terms.worth.kind != "value" else terms.worth,
-        )
+        worth = None if terms.promises_precision else terms.worth
+        known: Any = {"sample_weight": sample_weight, "values": values, "efforts": efforts}
+        is_rare = np.asarray(y) == self.rare_label_
+        return detection_at_capacity(is_rare, scores, limit, worth=worth, **known)
 
     def select(
         self,
@@ -768,12 +750,10 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
         capacity: Capacity | None = None,
         ids: ArrayLike | None = None,
         *,
-        segments: ArrayLike | None = None,
         probe: Any = 0,
-        return_details: bool = False,
-        values: ArrayLike | None = None,
-        efforts: ArrayLike | None = None,
         worth: Any = None,
+        return_details: bool = False,
+        **known: ArrayLike | None,
     ) -> Any:
         """Flag the most suspicious items of a batch: exactly as many as the capacity allows.
 
@@ -786,13 +766,15 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
             The batch.
         capacity : Capacity, default=None
             How much can be followed up in this batch; `None` takes the capacity of the rule.
-        ids, segments, values, efforts : array-like of shape (n_items,), default=None
-            See the notes of the class. Values and efforts belong to this batch, and need not have
-            been given to `fit`. A segment with a budget of work spends no more than that, and all
-            segments together no more than the capacity for all items.
-        probe, return_details, worth
+        ids : array-like of shape (n_items,), default=None
+            See the notes of the class.
+        probe, worth, return_details
             As for :func:`~shortlist.select`. Each segment with a capacity of its own gives a share
             of its own slots to probes.
+        **known : array-likes of shape (n_items,)
+            The `segments`, `values` and `efforts` of the items. Values and efforts belong to this
+            batch, and need not have been given to `fit`. A segment with a budget of work spends no
+            more than that, and all segments together no more than the capacity for all items.
 
         Returns
         -------
@@ -801,15 +783,9 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
             probability of each answer.
         """
         self._check_fitted()
-        known = {"ids": ids, "segments": segments, "values": values, "efforts": efforts}
-        facts = _facts_of(X, self.rule_.segments, self._columns, **known)
-        chosen = self.rule_.choose(
-            self._score(X).rare,
-            facts,
-            capacity,
-            worth=check_worth(worth),
-            probe=check_probe(probe),
-        )
+        facts = _facts_of(X, self.rule_.segments, self._columns, ids=ids, **known)
+        options: Any = {"worth": check_worth(worth), "probe": check_probe(probe)}
+        chosen = self.rule_.choose(self._score(X).rare, facts, capacity, **options)
         return chosen if return_details else chosen.flagged
 
     def with_capacity(
@@ -947,11 +923,11 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
     @property
     def estimator_(self) -> Any:
         """The fitted model; absent if there are several."""
-        if "estimators_" not in vars(self) or len(self.estimators_) > 1:
-            n_models = len(vars(self).get("estimators_", ()))
-            remedy = f" There are {n_models} models: see estimators_." if n_models else ""
+        models = vars(self).get("estimators_", ())
+        if len(models) != 1:
+            remedy = f" There are {len(models)} models: see estimators_." if models else ""
             raise AttributeError(f"{type(self).__name__} has no estimator_.{remedy}")
-        return self.estimators_[0]
+        return models[0]
 
     @property
     def threshold_(self) -> float:
@@ -966,7 +942,8 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
     @property
     def promise_(self) -> str:
         """What holds for the flags of single items, and what for lists, in plain words."""
-        return self.rule_.promise
+        rule = self.rule_
+        return promise_in_words(rule.capacity, rule.terms, rule.samples, rule.segments is not None)
 
     @property
     def calibration_scores_(self) -> Floats:
@@ -1023,19 +1000,6 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
 
     # --- scikit-learn ----------------------------------------------------------------------------
 
-    def _html_repr(self) -> str:
-        """Return the diagram of scikit-learn below capacity, threshold and promise."""
-        capacity = self.capacity
-        words = capacity_in_words(capacity) if isinstance(capacity, Capacity) else repr(capacity)
-        facts = {"Capacity": words}
-        if self.__sklearn_is_fitted__():
-            facts |= {
-                "Threshold": ", ".join(number(each, 4) for each in self.thresholds_),
-                "Promise": self.promise_,
-            }
-        lines = (f"<dt>{name}</dt><dd>{escape(text)}</dd>" for name, text in facts.items())
-        return f"<dl>{''.join(lines)}</dl>{super()._html_repr()}"
-
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "rule_")
 
@@ -1060,9 +1024,6 @@ def _facts_of(
     efforts: ArrayLike | None = None,
 ) -> RowFacts:
     """Check what was passed with rows, and number their segments and groups."""
-    known = (ids, segments, groups, values, efforts, capacities)
-    if all(each is None for each in known):
-        return RowFacts(X, columns=columns)
     n_items = scoring.n_rows(X)
     divided = segments is not None or capacities is not None
     return RowFacts(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from ..capacity import Capacity, check_capacity
@@ -22,32 +23,24 @@ def controller_of(rule: Rule, capacity: Capacity | None, options: dict[str, Any]
         )
     capacity = check_capacity(rule.capacity if capacity is None else capacity)
     options = {"calibration_scores": rule.calibration_scores, **options}
+    known = {"prevalence": rule.terms.reference.value}
     if capacity.kind == "effort":
-        return _of_work(rule, capacity, options)
-    if _has_a_budget(capacity, options):
-        return BudgetController(Capacity.count(int(capacity.value)), **_arrivals(capacity, options))
-    return QuantileTracker(capacity, **{"prevalence": rule.terms.reference.value, **options})
+        options = {"expected_effort": _usual_effort(rule, capacity), **options}
+        known = {"max_effort": rule.max_effort}
+    if capacity.kind in ("count", "effort") and (capacity.per is None or "period" in options):
+        if capacity.per is not None:
+            options = {"expected_arrivals": capacity.per, **options}
+        return BudgetController(replace(capacity, per=None), **options)
+    return QuantileTracker(capacity, **known | options)
 
 
-def _has_a_budget(capacity: Capacity, options: dict[str, Any]) -> bool:
-    return capacity.kind in ("count", "effort") and (capacity.per is None or "period" in options)
-
-
-def _arrivals(capacity: Capacity, options: dict[str, Any]) -> dict[str, Any]:
-    return options if capacity.per is None else {"expected_arrivals": capacity.per, **options}
-
-
-def _of_work(rule: Rule, capacity: Capacity, options: dict[str, Any]) -> Controller:
-    """Return a controller of work, which takes value * probability / effort as scores."""
-    calibration, (sample, *_) = rule.calibrations[0], rule.samples
+def _usual_effort(rule: Rule, capacity: Capacity) -> float:
+    """Return the mean work of the calibration items that the rule flags."""
+    sample = rule.samples[0]
     if sample.efforts is None:
         raise CapacityError(
             f"{capacity!r} is a budget of work, and the classifier was fitted without efforts. "
             "Fit with efforts=..., or make a BudgetController yourself."
         )
-    flagged = calibration.flag_with_keys(sample.scores, sample.keys_of)
-    usual = sample.efforts[flagged] if flagged.any() else sample.efforts
-    options = {"expected_effort": float(usual.mean()), **options}
-    if _has_a_budget(capacity, options):
-        return BudgetController(Capacity.effort(capacity.value), **_arrivals(capacity, options))
-    return QuantileTracker(capacity, **{"max_effort": calibration.max_effort, **options})
+    flagged = rule.calibrations[0].flag_with_keys(sample.scores, sample.keys_of)
+    return float((sample.efforts[flagged] if flagged.any() else sample.efforts).mean())

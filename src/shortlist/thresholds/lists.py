@@ -23,7 +23,6 @@ from .._core.probing import (
 from .._core.ranking import flag_exactly, keys_within, lift
 from .._core.validation import check_scores, check_seed
 from .._core.work import (
-    Units,
     are_equal,
     check_efforts,
     check_probabilities,
@@ -51,15 +50,11 @@ class Selection:
     gain : float
         Expected value of the list: the sum of value times probability. NaN where scores are not
         probabilities.
-    bound : float
-        No list within the capacity has a larger expected value.
     gap : float
-        How far the list may be from the best one: 0 if it is known to be the best, and otherwise
-        ``bound - gain``. NaN where `gain` is.
+        How much more another list within the capacity may gain at most: 0 if this one is known to
+        be the best. NaN where `gain` is.
     price : float
         Expected value of one more unit of capacity: of one more flag, or of one more unit of work.
-    n_not_worth : int
-        How many items were left out because they are not worth a slot.
     reason : {"full", "no more items", "the rest does not fit", "not worth more"}
         Why the list ends here. "full" means that all of the capacity is used. Capacity that is
         left, ``allowed - used``, stays empty.
@@ -69,10 +64,8 @@ class Selection:
     used: float
     allowed: float
     gain: float
-    bound: float
     gap: float
     price: float
-    n_not_worth: int
     reason: str
     probed: Probed | None = field(default=None, repr=False)
 
@@ -268,86 +261,55 @@ class Candidates:
         self, capacity: Capacity, worth: Worth | None = None, prevalence: Any = None
     ) -> Selection:
         """Choose the list of most expected value, of items that are worth it."""
-        n_items = self.scores.size
-        suffices = None
+        n_items, rows = self.scores.size, np.arange(self.scores.size)
         if worth is not None:
-            suffices = worth.suffices(self.scores, self.values, self.efforts)
-        if suffices is None or suffices.all():
-            return self._choose(capacity, n_items, prevalence)
-        rows = np.flatnonzero(suffices)
-        found = self.within(rows)._choose(capacity, n_items, prevalence)
-        reason = "not worth more" if found.reason == "no more items" else found.reason
-        return replace(found.among(rows, n_items), n_not_worth=n_items - rows.size, reason=reason)
-
-    def _choose(self, capacity: Capacity, n_items: int, prevalence: Any) -> Selection:
-        """Choose among items that are all worth it; the capacity refers to `n_items`."""
-        if capacity.kind != "effort":
+            rows = np.flatnonzero(worth.suffices(self.scores, self.values, self.efforts))
+        some = self if rows.size == n_items else self.within(rows)
+        if capacity.kind == "effort":
+            found = some._spend(capacity.max_effort(n_items))
+        else:
             k = capacity.max_flags(n_items, prevalence)
-            return self._best(k, float(k))
+            flagged = some.first(k)
+            used = int(np.count_nonzero(flagged))
+            price = some._next(flagged) if used == k else 0.0
+            found = some._described(flagged, used, k, price=price)
+        if rows.size < n_items and found.reason == "no more items":
+            found = replace(found, reason="not worth more")
+        return found if some is self else found.among(rows, n_items)
+
+    def _spend(self, allowed: Fraction) -> Selection:
+        """Choose the list of most expected value within a budget of work: a knapsack."""
         assert self.efforts is not None
-        units, allowed = count_in_units(self.efforts), capacity.max_effort(n_items)
-        if are_equal(self.efforts):
-            return self._choose_equal(units, allowed)
-        return self._fill(self.efforts, units, allowed)
-
-    def _best(self, k: int, allowed: float) -> Selection:
-        """Describe the list of the first `k` items: no other one of so many is better."""
-        flagged, gains = self.first(k), self._gains
-        used = int(np.count_nonzero(flagged))
-        gain, rest, full = float(gains[flagged].sum()), gains[~flagged], used == allowed
-        return Selection(
-            flagged,
-            used=float(used),
-            allowed=allowed,
-            gain=gain,
-            bound=gain,
-            gap=0.0 * gain,
-            price=float(rest.max()) if full and rest.size else 0.0,
-            n_not_worth=0,
-            reason="full" if full else "no more items",
-        )
-
-    def _choose_equal(self, units: Units, allowed: Fraction) -> Selection:
-        """Choose as many items as fit, where all take the same effort."""
-        n_items = self.scores.size
-        each = int(units.efforts[0]) if n_items else 1
-        k = units.count(allowed) // each
-        found = self._best(k, float(min(k, n_items)))
-        used = units.unit * each * int(found.used)
-        reason = "no more items" if found.used >= n_items else "the rest does not fit"
-        return replace(
-            found,
-            used=float(used),
-            allowed=float(allowed),
-            price=found.price / float(units.unit * each),
-            reason="full" if used == allowed else reason,
-        )
-
-    def _fill(self, efforts: Doubles, units: Units, allowed: Fraction) -> Selection:
-        """Choose the list of most expected value, a knapsack."""
-        check_probabilities(self.scores)
+        units, flagged, gap = count_in_units(self.efforts), np.zeros(self.scores.size, bool), 0.0
         budget = units.count(allowed)
-        if units.efforts.max(initial=0) > budget:
+        if are_equal(self.efforts):
+            each = int(units.efforts[0]) if flagged.size else 1
+            flagged = self.first(budget // each)
+            price = self._next(flagged) / each
+        else:
+            check_probabilities(self.scores)
             fits = np.flatnonzero(units.efforts <= budget)
-            some = self.within(fits)
-            found = some._fill(efforts[fits], Units(units.efforts[fits], units.unit), allowed)
-            reason = "the rest does not fit" if found.reason == "no more items" else found.reason
-            return replace(found.among(fits, efforts.size), reason=reason)
-        gains = expected_worth(self.scores, self.values, None)
-        filled = fill(gains / efforts, gains, units.efforts, budget, self.tie_keys)
-        used = int(units.efforts[filled.chosen].sum())
-        reason = "full" if used == budget else "the rest does not fit"
+            gains, keys = self._gains[fits], keys_within(self.tie_keys, fits)
+            filled = fill(gains / self.efforts[fits], gains, units.efforts[fits], budget, keys)
+            flagged[fits[filled.chosen]] = True
+            gap, price = 0.0 if filled.optimal else filled.bound - filled.gain, filled.price
+        used, unit = units.unit * int(units.efforts[flagged].sum()), float(units.unit)
+        return self._described(flagged, used, allowed, gap=gap, price=price / unit)
+
+    def _described(
+        self, flagged: Mask, used: Any, allowed: Any, *, gap: float = 0.0, price: float
+    ) -> Selection:
+        """Return a list with what it uses and brings, and why it ends."""
+        gain = float(self._gains[flagged].sum())
+        reason = "no more items" if flagged.all() else "the rest does not fit"
+        reason = "full" if used == allowed else reason
         return Selection(
-            filled.chosen,
-            used=float(units.unit * used),
-            allowed=float(allowed),
-            gain=filled.gain,
-            bound=filled.bound,
-            gap=0.0 if filled.optimal else filled.bound - filled.gain,
-            price=filled.price / float(units.unit),
-            n_not_worth=0,
-            reason="no more items" if filled.chosen.all() and used < budget else reason,
+            flagged, float(used), float(allowed), gain, gap + 0.0 * gain, price, reason
         )
+
+    def _next(self, flagged: Mask) -> float:
+        """Return the expected value of the best item that is not on a list."""
+        return float(self._gains[~flagged].max(initial=0.0))
 
     def with_probes(
         self,
@@ -368,7 +330,7 @@ class Candidates:
             groups=groups,
         )
         gain = float(self._gains[drawn.flagged].sum())
-        gap = found.bound - gain
+        gap = found.gain + found.gap - gain
         return replace(found, flagged=drawn.flagged, gain=gain, gap=gap, probed=drawn)
 
     @property

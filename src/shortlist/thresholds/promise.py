@@ -62,6 +62,15 @@ def check_guarantee(guarantee: str, capacity: Capacity, n_batches: Any = 1) -> N
         )
 
 
+def check_folds(guarantee: str, n_folds: int) -> None:
+    """Raise an error for a guarantee that the thresholds of several folds cannot keep together."""
+    if n_folds > 1 and guarantee not in FOLD_GUARANTEES:
+        raise ValueError(
+            f"guarantee={guarantee!r} needs one model with one threshold, and each of {n_folds} "
+            "folds has its own. Hold items out with cv=0.5, which cv='auto' does, or recalibrate."
+        )
+
+
 @lru_cache(maxsize=256)
 def place_of(n: int, promise: Promise) -> Place:
     """Return the place of a threshold among n scores."""
@@ -124,23 +133,19 @@ def warn_too_few(
     is_limited = any(each.limited_by == "worth" for each in thresholds)
     if n_places >= 1 or is_limited or not promise.capacity.value:
         return
-    on_average = promise.guarantee in ("plug-in", "expected")
-    surely = "" if on_average else f" with confidence {1 - promise.error:g}"
-    batches = f" in each of {promise.n_batches} batches" if promise.n_batches > 1 else ""
-    needed = f"calibration scores than {sum(each.n_calibration for each in thresholds)}"
+    n, unit = sum(each.n_calibration for each in thresholds), "scores"
     if samples and samples[0].groups is not None:
-        n_groups = sum(len(np.unique(np.asarray(each.groups))) for each in samples)
-        needed = f"calibration groups than {n_groups}"
-    folds = f" in {len(thresholds)} folds" if len(thresholds) > 1 else ""
+        n, unit = sum(len(np.unique(np.asarray(each.groups))) for each in samples), "groups"
     by_lot = float(np.mean([each.share for each in thresholds]))
     outcome = (
         f"A share of {by_lot:.2g} of the items above the highest score is flagged, drawn by lot."
         if by_lot
         else "The threshold flags nothing. (With ids and ties='hash', it could flag some by lot.)"
     )
+    promised = guarantee_in_short(promise.guarantee, 1 - promise.error, promise.n_batches)
     warn_user(
-        f"guarantee={promise.guarantee!r}{surely} for {promise.capacity!r}{batches} needs more "
-        f"{needed}{folds}. {outcome}",
+        f"{promise.capacity!r} with the guarantee {promised}, needs more calibration {unit} than "
+        f"{n}. {outcome}",
         InsufficientCalibrationWarning,
     )
 

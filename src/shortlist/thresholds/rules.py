@@ -31,7 +31,6 @@ from ..exceptions import InsufficientCalibrationWarning
 from ..worth import Worth
 from .guarantees import Place, tail_mean
 from .lists import Candidates, Selection, refuse_probes_of_work
-from .promise import promise_in_words
 from .samples import CalibrationSample, RowFacts
 from .segments import SegmentCapacities
 from .terms import Terms
@@ -232,11 +231,6 @@ class Rule:
     # --- what it has learned --------------------------------------------------------------------
 
     @property
-    def promise(self) -> str:
-        """What holds for the flags of single items, and what for lists, in plain words."""
-        return promise_in_words(self.capacity, self.terms, self.samples, self.segments is not None)
-
-    @property
     def flag_rate_interval(self) -> Interval:
         """Confidence interval of the true flag rate; of the mean over all folds, if there are any.
 
@@ -285,13 +279,12 @@ class Rule:
 
         With folds, a list of one number for each of them.
         """
-        found = {name: self._thresholds_of(name) for name, _ in self._named}
-        return {name: each if len(each) > 1 else each[0] for name, each in found.items()}
-
-    def _thresholds_of(self, name: Any) -> list[float]:
-        own = self._by_name.get(name, self.calibrations)
-        pairs = zip(self.calibrations, own, strict=True)
-        return [max(overall.value, each.value) for overall, each in pairs]
+        overall, values = np.array([each.value for each in self.calibrations]), {}
+        for name, _ in self._named:
+            own = [each.value for each in self._by_name.get(name, self.calibrations)]
+            found = np.maximum(overall, own).tolist()
+            values[name] = found if len(found) > 1 else found[0]
+        return values
 
     # --- calibrating ----------------------------------------------------------------------------
 

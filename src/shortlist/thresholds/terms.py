@@ -23,8 +23,8 @@ from ._worth import worth_limit
 from .guarantees import Place, confident_k_by_walking, plug_in_k, rate_above
 from .promise import (
     COVER_PREVALENCE,
-    FOLD_GUARANTEES,
     Promise,
+    check_folds,
     check_guarantee,
     place_of,
     warn_too_few,
@@ -99,11 +99,7 @@ class Terms:
         self, samples: Sequence[CalibrationSample], capacity: Capacity, confidence: float
     ) -> list[_Calibration]:
         terms, in_folds = self, len(samples) > 1
-        if in_folds and self.guarantee not in FOLD_GUARANTEES:
-            raise ValueError(
-                f"guarantee={self.guarantee!r} needs one model with one threshold, but each fold "
-                "has its own. Hold items out with cv=0.5, or recalibrate."
-            )
+        check_folds(self.guarantee, len(samples))
         if self.worth is not None:  # each fold keeps its precision by itself (Bonferroni)
             confidence = 1 - (1 - confidence) / len(samples)
         if capacity.kind == "effort":  # a fold may have few efforts, or none

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._core.arrays import Doubles, Floats, Mask, TieKeys
+from .._core.arrays import Floats, Mask, TieKeys
 from .._core.ids import check_ids, keys_by_id
 from .._core.intervals import Interval
 from .._core.ranking import Cuts
@@ -110,7 +110,10 @@ class CalibratedThreshold:
         """
         scores = check_scores(scores)
         values, efforts = check_values(values, scores.size), check_efforts(efforts, scores.size)
-        weighed = self.weigh(scores, values, efforts)
+        check_given(values, efforts, self.has_values, self.has_efforts)
+        if efforts is not None and self.max_effort is not None:
+            check_max_effort(self.max_effort, efforts)
+        weighed = weigh(scores, values, efforts)
         if self.ties == "exclude":
             return self.flag_with_keys(weighed, None)
         if ids is None:
@@ -120,13 +123,6 @@ class CalibratedThreshold:
             )
         keys = keys_by_id(check_ids(ids, scores.size), seed=self.seed)
         return self.flag_with_keys(weighed, keys)
-
-    def weigh(self, scores: Floats, values: Doubles | None, efforts: Doubles | None) -> Floats:
-        """Return what is compared with the threshold: the scores, or what they are worth."""
-        check_given(values, efforts, self.has_values, self.has_efforts)
-        if efforts is not None and self.max_effort is not None:
-            check_max_effort(self.max_effort, efforts)
-        return weigh(scores, values, efforts)
 
     def flag_with_keys(self, scores: Floats, tie_keys: TieKeys | None) -> Mask:
         """Flag checked scores; `tie_keys` gives the keys of items, if ties are hashed."""
