@@ -60,21 +60,17 @@ class Capacity:
     per: int | None = None
 
     def __post_init__(self) -> None:
-        if self.kind == "count":
-            _check_count(self.value, self.per)
-        elif self.kind == "effort":
-            _check_effort(self.value, self.per)
-        elif self.kind in ("fraction", "multiple"):
-            if self.per is not None:
-                raise CapacityError(
-                    f"per= belongs to Capacity.count and Capacity.effort, not to {self.kind!r}."
-                )
-            _check_rate(self.kind, self.value)
-        else:
+        if self.kind not in ("multiple", "fraction", "count", "effort"):
             raise CapacityError(
                 "Capacity kind must be 'multiple', 'fraction', 'count' or 'effort'; got "
                 f"{self.kind!r}."
             )
+        if self.kind == "count":
+            _whole("Capacity.count", self.value)
+        else:
+            _check_rate(self.kind, self.value)
+        if self.per is not None:
+            _check_per(self.kind, self.value, self.per)
         # Plain numbers compare, print and serialise alike, whatever library they came from.
         object.__setattr__(self, "value", _plain(self.value))
         if self.per is not None:
@@ -393,21 +389,15 @@ def _check_rate(kind: str, value: Any) -> None:
         )
 
 
-def _check_count(k: Any, per: Any) -> None:
-    k = _whole("Capacity.count", k)
-    if per is None:
-        return
+def _check_per(kind: str, value: Any, per: Any) -> None:
+    if kind not in ("count", "effort"):
+        raise CapacityError(f"per= belongs to Capacity.count and Capacity.effort, not to {kind!r}.")
     per = _whole("per", per)
-    if per == 0 or k > per:
+    if per == 0 or (kind == "count" and value > per):
         raise CapacityError(
-            f"Capacity.count({k}, per={per}) must not flag more items than there are."
+            f"Capacity.{kind}({value!r}, per={per}) must refer to at least one item, and must not "
+            "flag more items than there are."
         )
-
-
-def _check_effort(budget: Any, per: Any) -> None:
-    _check_rate("effort", budget)
-    if per is not None and _whole("per", per) == 0:
-        raise CapacityError(f"Capacity.effort({budget!r}, per=0) must refer to at least one item.")
 
 
 def _whole(name: str, value: Any) -> int:

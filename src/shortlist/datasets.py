@@ -148,20 +148,15 @@ def load_credit_default(
 
 def _find(path: Any) -> Path | None:
     """Return the file to read, or None if neither the path nor the variable names one."""
-    if path is not None:
-        return _existing(Path(path), f"path={str(path)!r}")
-    if folder := os.environ.get(VARIABLE):
-        return _existing(Path(folder), f"The environment variable {VARIABLE}={folder!r}")
-    return None
-
-
-def _existing(place: Path, named_by: str) -> Path:
-    file = place / FILE_NAME if place.is_dir() else place
+    named = os.environ.get(VARIABLE) if path is None else path
+    if not named:
+        return None
+    file = Path(named) / FILE_NAME if Path(named).is_dir() else Path(named)
     if not file.is_file():
         raise FileNotFoundError(
-            f"{named_by} leads to {file}, which does not exist. Name the file, or the folder that "
-            f"holds {FILE_NAME}. Without path and {VARIABLE} the table is downloaded from OpenML "
-            f"(data set {OPENML_ID})."
+            f"path=... or the environment variable {VARIABLE} leads to {file}, which does not "
+            f"exist. Name the file, or the folder that holds {FILE_NAME}. Without both, the table "
+            f"is downloaded from OpenML (data set {OPENML_ID})."
         )
     return file
 
@@ -196,14 +191,10 @@ def _fetch() -> NDArray[np.int64]:
 
 
 def _verify(table: NDArray[np.int64], source: str) -> None:
-    if table.shape != _SHAPE:
+    if table.shape != _SHAPE or _checksum(table) != _CHECKSUM:
         raise ValueError(
-            f"The credit data from {source} have shape {table.shape}; {_SHAPE} was expected."
-        )
-    if _checksum(table) != _CHECKSUM:
-        raise ValueError(
-            f"The credit data from {source} have the right shape but not the published numbers: "
-            "the checksum differs. Use an unchanged copy."
+            f"The credit data from {source} are not the published table of shape {_SHAPE}: got "
+            f"shape {table.shape}, and the checksum differs. Use an unchanged copy."
         )
 
 

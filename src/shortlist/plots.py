@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from numpy.typing import ArrayLike
 
+from ._core.arrays import Floats
 from ._core.extras import load_extra
 from ._core.labels import find_rare
 from ._core.scoring import rare_label_of, rare_scores
@@ -17,11 +18,12 @@ from .metrics import CapacityCurve, capacity_curve
 
 __all__ = ["CapacityCurveDisplay"]
 
+#: For each unit of capacity: the column of the curve, and its name on the axis.
 _X_AXES = {
-    "fraction": "Share of items flagged",
-    "multiple": "Flags per rare item (b)",
-    "flags": "Items flagged",
-    "effort": "Effort spent",
+    "fraction": ("fraction", "Share of items flagged"),
+    "multiple": ("multiple", "Flags per rare item (b)"),
+    "flags": ("n_flagged", "Items flagged"),
+    "effort": ("effort", "Effort spent"),
 }
 
 
@@ -203,65 +205,47 @@ class CapacityCurveDisplay:
         plt = load_extra("matplotlib.pyplot", needed_for="Drawing a capacity curve")
         self.ax_ = plt.subplots(layout="constrained")[1] if ax is None else ax
         self.figure_ = self.ax_.figure
-        xs, ys = _x(self.curve, x), _y(self.curve, x)
+        columns, column = self.curve.to_dict(), _X_AXES[x][0]
+        height, slope = ("value", "price") if x == "effort" else ("detection", "marginal")
+        xs, ys = columns[column], columns[height]
         (self.line_,) = self.ax_.plot(xs, ys, **{"label": self.name, **(curve_kwargs or {})})
         if band and x != "effort":
-            self._draw_band(self.curve, x, self.line_.get_color())
+            self._draw_band(xs)
         if plot_chance_level:
-            self._draw_chance(self.curve, x)
+            ends = [0, ys[-1] if x == "effort" else self.curve.fraction[-1]]
+            label = self._unless_there("At random")
+            self.ax_.plot([0, xs[-1]], ends, color="0.4", ls="--", linewidth=1, label=label)
         if self.capacity is not None:
-            self._mark_capacity(self.curve.at(self.capacity), x)
-        self.marginal_ax_ = self._draw_marginal(self.curve, x) if marginal else None
+            row = self.curve.at(self.capacity)
+            self._mark_capacity(row, row[column], row[height], x)
+        self.marginal_ax_ = self._draw_marginal(xs, columns[slope], x) if marginal else None
         self._finish(x)
         return self
 
-    def _draw_band(self, curve: CapacityCurve, x: str, color: Any) -> None:
+    def _draw_band(self, xs: Floats) -> None:
+        label = f"{stated_percent(self.curve.confidence)} interval at each capacity"
         self.ax_.fill_between(
-            _x(curve, x),
-            curve.detection_low,
-            curve.detection_high,
-            color=color,
+            xs,
+            self.curve.detection_low,
+            self.curve.detection_high,
+            color=self.line_.get_color(),
             alpha=0.15,
             linewidth=0,
-            label=self._unless_there(
-                f"{stated_percent(curve.confidence)} interval at each capacity"
-            ),
+            label=self._unless_there(label),
         )
 
-    def _draw_chance(self, curve: CapacityCurve, x: str) -> None:
-        xs, end = _x(curve, x), slice(None, None, max(1, curve.fraction.size - 1))
-        at_random = xs * (_y(curve, x)[-1] / xs[-1]) if x == "effort" else curve.fraction
-        label = self._unless_there("At random")
-        style = {"color": "0.4", "linestyle": "--", "linewidth": 1, "label": label}
-        self.ax_.plot(xs[end], at_random[end], **style)
-
-    def _mark_capacity(self, row: Mapping[str, float], x: str) -> None:
-        where = row["n_flagged" if x == "flags" else x]
-        height = row["value" if x == "effort" else "detection"]
+    def _mark_capacity(self, row: Mapping[str, float], where: float, height: float, x: str) -> None:
         words = f"{row['n_found']} found\nwith {row['n_flagged']} flags"
         if x == "effort":
             words = f"{number(row['value'])} found\nwith {number(row['effort'])} spent"
+        place = {"textcoords": "offset points", "xytext": (8, -4), "va": "top"}
         self.ax_.axvline(where, color="0.2", linestyle=":", linewidth=1)
         self.ax_.plot([where], [height], "o", color="0.2", markersize=5)
-        self.ax_.annotate(
-            words,
-            (where, height),
-            textcoords="offset points",
-            xytext=(8, -4),
-            va="top",
-        )
+        self.ax_.annotate(words, (where, height), **place)
 
-    def _draw_marginal(self, curve: CapacityCurve, x: str) -> Any:
-        axis = self.ax_.twinx()
-        axis.step(
-            _x(curve, x),
-            curve.price if x == "effort" else curve.marginal,
-            where="post",
-            color=self.line_.get_color(),
-            linestyle="-.",
-            linewidth=1,
-            alpha=0.7,
-        )
+    def _draw_marginal(self, xs: Floats, slopes: Floats, x: str) -> Any:
+        axis, color = self.ax_.twinx(), self.line_.get_color()
+        axis.step(xs, slopes, where="post", color=color, ls="-.", linewidth=1, alpha=0.7)
         axis.set_ylim(0, None)
         more = "Value found by one more unit of effort"
         what = more if x == "effort" else "Rare items found by one more flag"
@@ -273,21 +257,11 @@ class CapacityCurveDisplay:
         return None if label in self.ax_.get_legend_handles_labels()[1] else label
 
     def _finish(self, x: str) -> None:
-        if x == "effort":
-            self.ax_.set(xlabel=_X_AXES[x], ylabel="Value found")
-            self.ax_.set_ylim(bottom=0)
-        else:
-            self.ax_.set(xlabel=_X_AXES[x], ylabel="Share of rare items found", ylim=(0, 1.02))
+        what, top = ("Value found", None) if x == "effort" else ("Share of rare items found", 1.02)
+        self.ax_.set(xlabel=_X_AXES[x][1], ylabel=what)
+        self.ax_.set_ylim(0, top)
         self.ax_.set_xlim(left=0)
         self.ax_.margins(x=0)
         if self.ax_.get_legend_handles_labels()[1]:
             # The marginal line is at the bottom.
             self.ax_.legend(loc="lower right" if self.marginal_ax_ is None else "center right")
-
-
-def _x(curve: CapacityCurve, x: str) -> Any:
-    return curve.n_flagged if x == "flags" else getattr(curve, x)
-
-
-def _y(curve: CapacityCurve, x: str) -> Any:
-    return curve.value if x == "effort" else curve.detection

@@ -65,7 +65,7 @@ def test_a_changed_table_is_refused(small, tmp_path):
 
 def test_a_table_of_another_shape_is_refused(small, tmp_path):
     """A row is missing."""
-    with pytest.raises(ValueError, match=r"have shape \(2, 24\)"):
+    with pytest.raises(ValueError, match=r"got shape \(2, 24\)"):
         load_credit_default(write(small[:2], tmp_path / "short.csv"), rows=2)
 
 

@@ -31,6 +31,8 @@ from .scoring import (
 )
 from .validation import check_count
 
+#: Scores rows by a fitted model.
+Score = Callable[[Any, Any], NDArray[np.floating]]
 # Whole numbers and texts cannot be anything but labels.
 _PLAIN_LABELS = "biuUS"
 _MOST_DRAWS, _LEAST_OF_SHARE = 1_000, 0.25
@@ -221,19 +223,13 @@ def _check_whole_groups(cv: Any, folds: list[tuple[Any, Any]], groups: Rows) -> 
 
 
 def _fit_and_score(
-    model: Any,
-    X: Any,
-    y: Any,
-    train: Any,
-    unseen: Any,
-    *,
-    fit_params: dict[str, Any],
-    score: Callable[[Any, Any], NDArray[np.floating]],
-) -> tuple[Any, NDArray[np.floating]]:
-    """Fit on the training rows, and score the others."""
+    model: Any, X: Any, y: Any, parts: tuple[Rows, Rows], fit_params: dict[str, Any], score: Score
+) -> tuple[Any, Unseen]:
+    """Fit on the first part of the rows, and score the other one."""
+    train, rows = parts
     params = slice_fit_params(X, fit_params, indices=train)
     model.fit(take_rows(X, train), y[train], **params)
-    return model, score(model, take_rows(X, unseen))
+    return model, Unseen(rows, score(model, take_rows(X, rows)))
 
 
 class Unseen(NamedTuple):
@@ -275,7 +271,7 @@ def fit_on_folds(
     folds: list[tuple[Rows, Rows]],
     *,
     fit_params: dict[str, Any],
-    score: Callable[[Any, Any], NDArray[np.floating]],
+    score: Score,
     refit: bool,
     n_jobs: int | None,
 ) -> TrainedModels:
@@ -283,14 +279,12 @@ def fit_on_folds(
 
     With `refit`, one model that has seen everything decides, and the scores are pooled.
     """
-    options: dict[str, Any] = {"fit_params": fit_params, "score": score}
-    tasks = [(clone(estimator), X, y, train, unseen) for train, unseen in folds]
+    tasks = [(clone(estimator), X, y, parts, fit_params, score) for parts in folds]
     if len(tasks) == 1:  # fitted right here; workers would only take longer
-        fitted = [_fit_and_score(*tasks[0], **options)]
+        fitted = [_fit_and_score(*tasks[0])]
     else:
-        run = Parallel(n_jobs=n_jobs)
-        fitted = run(delayed(_fit_and_score)(*task, **options) for task in tasks)
-    unseen = [Unseen(rows, scores) for (_, scores), (_, rows) in zip(fitted, folds, strict=True)]
+        fitted = Parallel(n_jobs=n_jobs)(delayed(_fit_and_score)(*task) for task in tasks)
+    unseen = [part for _, part in fitted]
     if not refit:
         return TrainedModels([model for model, _ in fitted], unseen)
     tested = np.concatenate([part.rows for part in unseen])
@@ -337,9 +331,7 @@ def route(classifier: Any, y: Any, params: dict[str, Any], groups: Any = None) -
     return routed
 
 
-def take_trained(
-    model: Any, X: Any, params: dict[str, Any], score: Callable[[Any, Any], Any]
-) -> TrainedModels:
+def take_trained(model: Any, X: Any, params: dict[str, Any], score: Score) -> TrainedModels:
     """Score rows by a trained model, which is not fitted again."""
     if params:
         raise ValueError(f"A trained model is not fitted again; {sorted(params)} would go unused.")

@@ -206,21 +206,17 @@ def to_seconds(at: Any) -> float:
         raise TypeError(
             f"at must be seconds or a datetime; got {at!r} of type {type(at).__name__}."
         )
-    moment = _to_float(at)
+    if isinstance(at, np.datetime64):
+        at = at.astype("datetime64[us]").item()
+    if isinstance(at, datetime) and at == at:  # a missing time differs from itself
+        at = (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+    try:
+        moment = float(at)
+    except (TypeError, ValueError, OverflowError):
+        moment = math.nan
     if not -_FARTHEST <= moment <= _FARTHEST:  # false for NaT and NaN, too
         raise ValueError(f"at must be a moment within {_FARTHEST:g} seconds; got {at!r}.")
     return moment
-
-
-def _to_float(at: Any) -> float:
-    if isinstance(at, datetime) and at == at:  # a missing time differs from itself
-        return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
-    if isinstance(at, np.datetime64) and not np.isnat(at):
-        return float(at.astype("datetime64[us]").astype(np.int64)) / 1e6
-    try:
-        return float(at)
-    except (TypeError, ValueError, OverflowError):
-        return float("nan")
 
 
 def parse_moment(text: str) -> float:

@@ -118,19 +118,12 @@ class MissedEstimate:
             f"{self.missed:,.0f} rare cases, between {self.missed_low:,.0f} and "
             f"{self.missed_high:,.0f}."
         )
-        return first if self.is_enough else f"Not enough yet. {first} {self._remedy}"
-
-    @property
-    def _remedy(self) -> str:
-        if self.probes_needed is None:
-            return (
-                f"A useful answer takes about {ENOUGH_HITS} hits, and there is none so far: the "
-                "upper end is all that is known."
-            )
-        return (
-            f"A useful answer takes about {ENOUGH_HITS} hits, at the present rate "
-            f"{self.probes_needed:,} probes."
-        )
+        if self.is_enough:
+            return first
+        so_far = "there is none so far, and the upper end is all that is known."
+        if self.probes_needed is not None:
+            so_far = f"that is {self.probes_needed:,} probes at the present rate."
+        return f"Not enough yet. {first} A useful answer takes about {ENOUGH_HITS} hits: {so_far}"
 
 
 def estimate_missed(

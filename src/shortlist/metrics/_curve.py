@@ -124,7 +124,14 @@ class CapacityCurve:
         (2, 1.0)
         """
         if check_capacity(capacity).kind == "effort":
-            return self._at_effort(capacity)
+            if self.effort is None:
+                raise CapacityError(
+                    f"{capacity!r} is a budget of work. Make the curve with efforts=..., the work "
+                    "that each item takes."
+                )
+            # Sums of decimals may differ in their last digits.
+            budget = float(capacity.max_effort(self.n_items)) * (1 + 1e-12)
+            return self._row(self.effort, budget, capacity)
         most = capacity.max_flags(self.n_items, EstimatedShare(self.n_rare, self.n_items))
         row = self._row(self.n_flagged, most, capacity)
         low, high = self.interval_at(capacity)
@@ -141,16 +148,6 @@ class CapacityCurve:
             )
         place = int(np.searchsorted(within, most, side="right")) - 1
         return {name: column[place].item() for name, column in self.to_dict().items()}
-
-    def _at_effort(self, capacity: Capacity) -> dict[str, float]:
-        if self.effort is None:
-            raise CapacityError(
-                f"{capacity!r} is a budget of work. Make the curve with efforts=..., the work that "
-                "each item takes."
-            )
-        budget = float(capacity.max_effort(self.n_items))
-        # Sums of decimals may differ in their last digits.
-        return self._row(self.effort, budget * (1 + 1e-12), capacity)
 
     def interval_at(self, capacity: Capacity) -> Interval:
         """Return the confidence interval of the detection when a capacity is filled exactly.

@@ -156,11 +156,6 @@ class OptimalRule(_LikelihoodRatioRule):
         """What one more unit of capacity finds: the precision at the border."""
         return float(expit(self._log_gamma + logit(self.prevalence)))
 
-    @property
-    def adjusted_detection(self) -> float:
-        """The metric M: the sensitivity, because the capacity is respected."""
-        return self.sensitivity
-
     def _solve_log_gamma(self) -> float:
         """Bisect the logarithm of gamma until the capacity is used, from below."""
         if self._limit == 0:
