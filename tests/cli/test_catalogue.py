@@ -103,7 +103,7 @@ FITS = {
     "percent in some rows": (
         text(cells("amount", "12%", range(0, 400, 2))),
         (),
-        noted("'amount' holds % in some rows only.*--drop amount"),
+        noted("'amount' holds numbers that are written in several ways, .* '12%'.*--drop amount"),
     ),
     "spaces around": (text(amounts(lambda v: f"  {v} ")), (), same()),
     "no-break spaces around": (text(amounts(lambda v: f"\xa0{v}\xa0")), (), same()),
@@ -113,7 +113,7 @@ FITS = {
     "points or commas": (
         text(cells("amount", "12,5", range(0, 400, 3))),
         (),
-        noted("'amount' mixes decimal points and decimal commas.*--read decimal"),
+        noted("'amount' holds numbers that are written in several ways.*--read decimal"),
     ),
     "points or commas, said": (
         text(cells("amount", "12,5", FEW)),
@@ -285,7 +285,7 @@ FITS = {
     "both orders": (
         text(changes(column("opened", day("%m/%d/%Y")), cells("opened", "31/12/2024", range(99)))),
         (),
-        noted("'opened' holds dates in several formats.*--read date_format"),
+        noted("'opened' holds dates that are written in several ways.*--read date_format"),
     ),
     "wrong format": (
         text(),

@@ -135,7 +135,7 @@ UNTIDY_FITS = {
     "both orders, seldom": (
         text(mixed_order),
         (),
-        noted("'opened' holds '25/03/2024', although .* month first.*--drop opened"),
+        noted("'opened' holds '25/03/2024', although .*%m/%d/%Y.*--drop opened"),
     ),
     "several formats": (
         text(
@@ -144,7 +144,7 @@ UNTIDY_FITS = {
             )
         ),
         (),
-        noted("'opened' holds dates in several formats, such as '[^']+' and '[^']+'"),
+        noted("'opened' holds dates that are written in several ways, such as '[^']+' and '[^']+'"),
     ),
     "months, slashes": (months("%m/%Y"), (), noted("'opened' .*--read date_format=opened=MM/YYYY")),
     "months, points": (months("%m.%Y"), (), noted("'opened' .*--read date_format=opened=MM.YYYY")),

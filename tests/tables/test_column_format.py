@@ -10,7 +10,7 @@ from shortlist._core.files import to_plain
 from shortlist.exceptions import TableError
 from shortlist.tables import ReadOptions
 from shortlist.tables._inference import guess_column
-from shortlist.tables.column_format import ColumnFormat, read_number, simple_numbers
+from shortlist.tables.column_format import ColumnFormat, read_text, simple_numbers
 from shortlist.tables.columns import Feature
 from shortlist.tables.model_file import as_schema
 from shortlist.tables.schema import TableSchema
@@ -41,7 +41,7 @@ def test_one_value_is_read_as_a_column_is(texts, format):
     values, is_left = simple_numbers(pa.array(texts, pa.string()), format)
     for text, value, left in zip(texts, values.tolist(), is_left.tolist(), strict=True):
         if not left and not np.isinf(value):
-            np.testing.assert_equal(value, read_number(text, format))
+            np.testing.assert_equal(value, read_text(text, "numeric", format))
 
 
 @given(st.lists(st.floats(-1e9, 1e9).map(lambda v: round(v, 2)), min_size=3, unique=True))

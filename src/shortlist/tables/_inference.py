@@ -1,6 +1,7 @@
 """What a column holds: numbers, dates, truths or categories, and how they are written.
 
-Every debatable decision produces a note, which names the option that decides otherwise.
+Of all ways to read a column, that which reads most of its texts is taken. Every debatable decision
+produces a note, which names the option that decides otherwise.
 """
 
 from __future__ import annotations
@@ -16,15 +17,14 @@ from numpy.typing import NDArray
 from .._core.extras import load_extra
 from .._core.written import number
 from ..exceptions import TableError
-from ._dates import day_formats, other_order, read_date, read_dates
+from ._dates import DATE_FORMATS, find_date
 from .column_format import (
     OTHER_SIGN,
     PLAIN,
     TRUTHS,
     ColumnFormat,
     currencies,
-    duration,
-    find_number,
+    find_value,
     is_currency,
     is_word_for_missing,
     number_parts,
@@ -42,6 +42,7 @@ _FEWEST_TEXTS = 50
 _MOST_DIFFERENT = 0.5
 _FEWEST_WORDS = 3
 _MOST_SHOWN = 3
+_SAMPLE = 200
 _CODE = "^0[0-9]+$"
 #: Codes such as 3E2, which a computer reads as 300.
 _LIKE_EXPONENTS = "^[0-9]{1,4}[eE][0-9]{1,2}$"
@@ -50,26 +51,13 @@ _EITHER_WAY = r"^[+-]?[1-9][0-9]{0,2}(\.[0-9]{3})?$"
 _WITH_UNIT = r"^[+-]?[0-9][0-9.,' ]*(?P<unit>[A-Za-zµ°²³/]{1,6})$"
 #: A negative number in brackets, or with its minus behind.
 _NEGATIVE = r"\)$|[0-9%A-Za-z€£$] *-$"
-_LIKE_DAYS = r"^[0-9]{1,4}[./-][0-9]{1,2}[./-][0-9]{2,4}$"
+_COMPACT = r"^[0-9]{8}\b"  # as likely a number as a date
 _HAS_A_YEAR = "^(19|20)[0-9]{2}[^0-9]|[^0-9](19|20)[0-9]{2}$"
 _BEGINS_AS_A_NUMBER = r"^[^\p{L}\p{Nd}]{0,3}\p{Nd}"
-#: Numbers that can be dates: their pattern, and how they would be written.
-_NUMBERS_LIKE_DATES = {
-    r"^(19|20)[0-9]{2}(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])$": "YYYYMMDD",
-    r"^(19|20)[0-9]{2}(0[1-9]|1[0-2])$": "YYYYMM",
-    r"^(0[1-9]|1[0-2])\.(19|20)[0-9]{2}$": "MM.YYYY",
-}
-#: The same for texts.
-_MONTHS = {
-    "^[0-9]{4}-[0-9]{2}$": "YYYY-MM",
-    "^[0-9]{4}/[0-9]{2}$": "YYYY/MM",
-    "^[0-9]{1,2}/[0-9]{4}$": "MM/YYYY",
-    "^[0-9]{1,2}-[0-9]{4}$": "MM-YYYY",
-    "^[A-Z][a-z]{2}-[0-9]{2}$": "%b-%y",
-    "^[A-Z][a-z]{2}-[0-9]{4}$": "%b-%Y",
-    "^[A-Z][a-z]{2} [0-9]{4}$": "%b %Y",
-    "^[A-Z][a-z]{2,8} [0-9]{4}$": "%B %Y",
-}
+#: Numbers, and texts, that are taken for dates only if the user says so.
+_NUMBERS_LIKE_DATES = ("YYYYMMDD", "YYYYMM", "MM.YYYY")
+_MONTHS = ("YYYY-MM", "YYYY/MM", "MM/YYYY", "MM-YYYY", "%b-%y", "%b-%Y", "%b %Y", "%B %Y")
+_CENTURIES = (-25_567, 47_481)  # days since 1970 of 1900-01-01 and 2099-12-31
 _YEAR = r"(?:19|20)[0-9]{2}"
 _PART_OF_YEAR = r"(?:Q ?[1-4]|H ?[12]|(?:W|KW|CW|week) ?[0-5]?[0-9])"
 _MONTH = (
@@ -79,6 +67,7 @@ _MONTH = (
 #: Quarters, weeks, times of day, lengths of time and fractions have an order, which is lost when
 #: they are taken for categories.
 _ORDERED = (
+    r"^[0-9]{1,4}[./-][0-9]{1,2}[./-][0-9]{2,4}$",  # 31.02.2024, a day that does not exist
     rf"^{_PART_OF_YEAR}[ /'.-]*{_YEAR}$|^{_PART_OF_YEAR}[ /'.-]+[0-9]{{2}}$",  # Q1 2024, KW 5/24
     rf"^{_YEAR}[ /'.-]*{_PART_OF_YEAR}$|^[0-9]{{2}}[ /'.-]+{_PART_OF_YEAR}$",  # 2024-W05
     rf"^[1-4] ?Q[ /'.-]*(?:{_YEAR}|[0-9]{{2}})$|^FY ?(?:{_YEAR}|[0-9]{{2}})",  # 1Q24, FY23/24
@@ -96,15 +85,18 @@ _ORDERED = (
 class Guess:
     """The kind and the format of a column, with notes.
 
-    `signs` are the decimal signs that its numbers allow: one if they decide it, two if either is
-    possible, none if there is no sign in them. If either is possible, only `seen` occurs.
+    `sign` is the decimal sign that its numbers show, if they do. With `either`, it may be a decimal
+    sign or one between thousands.
     """
 
     kind: str
     format: ColumnFormat = PLAIN
     notes: list[str] = field(default_factory=list)
-    signs: tuple[str, ...] = ()
-    seen: str = ""
+    sign: str = ""
+    either: bool = False
+
+
+Candidates = list[tuple[str, ColumnFormat]]
 
 
 class _Texts:
@@ -135,9 +127,13 @@ class _Texts:
         mask = np.asarray(mask, dtype=bool)
         return _Texts(self.name, self.array.filter(pa.array(mask)), self.counts[mask])
 
-    def known(self, format: ColumnFormat) -> _Texts:
+    def known(self) -> _Texts:
         """Return the texts that do not mean "missing"."""
-        return self.where([not is_word_for_missing(text, format) for text in self.values])
+        return self.where([not is_word_for_missing(text) for text in self.values])
+
+    def sample(self) -> _Texts:
+        """Return at most a few hundred of the texts."""
+        return self.where(np.arange(len(self.array)) % max(1, len(self.array) // _SAMPLE) == 0)
 
     def matching(self, pattern: str) -> NDArray[np.bool_]:
         matched = pa.compute.match_substring_regex(self.array, pattern)
@@ -149,21 +145,52 @@ class _Texts:
     def any(self, pattern: str) -> bool:
         return bool(self.matching(pattern).any())
 
-    def looks(self, what: str, remedy: str, *examples: str, taken: str = "treated as text") -> str:
-        """Return a note on a column that is not taken for what it may be."""
-        shown = " and ".join(repr(each) for each in examples or [self.first])
-        return f"{self.name!r} {what}, such as {shown}, and is {taken}. {remedy}"
-
-    def as_dates(self, written: str, taken: str) -> str:
-        """Return a note on a column that is not taken for dates."""
-        what = "dates" if "D" in written else "months"
-        remedy = f"To read them as dates, use date_format='{self.name}={written}'"
-        return self.looks(f"looks like {what} written as {written}", remedy, taken=taken)
-
     def is_read(self, what: str, example: str, value: Any, remedy: str) -> str:
         """Return a note on a column that is taken for something."""
         said = f"{self.name!r} is read as {what}: {example!r} is {value}."
         return f"{said} If that is wrong, use {remedy}"
+
+    def as_text(self, format: ColumnFormat, what: str, remedy: str, *examples: str) -> Guess:
+        """Return categories, with a note that the column may be something else."""
+        shown = " and ".join(repr(each) for each in examples or [self.first])
+        said = f"{self.name!r} {what}, such as {shown}, and is treated as text. {remedy}"
+        return Guess("categorical", format, [said])
+
+    def about_dates(self, formats: Sequence[str], taken: str) -> list[str]:
+        """Say that all texts can be read as dates of these centuries, and are not."""
+        first, last = _CENTURIES
+        for written in formats if len(self.array) > 1 else ():
+            days = (find_date(text, as_strptime(written)) for text in self.values)
+            if all(day is not None and first <= day <= last for day in days):
+                return [
+                    f"{self.name!r} looks like {'dates' if 'D' in written else 'months'} written "
+                    f"as {written}, such as {self.first!r}, and is {taken}. To read them as dates, "
+                    f"use date_format='{self.name}={written}'"
+                ]
+        return []
+
+
+class _Way:
+    """Texts as one kind and format reads them: their values, those that are read, and the rest."""
+
+    def __init__(self, texts: _Texts, kind: str, format: ColumnFormat) -> None:
+        self.kind, self.format = kind, format
+        found = [find_value(text, kind, format) for text in texts.values]
+        self.values = np.array(found, dtype=np.float64)
+        if kind == "date" and format.date_format is None:
+            self.values[texts.matching(_COMPACT)] = np.nan
+        self.is_read = ~np.isnan(self.values)
+        self.read, self.left = texts.where(self.is_read), texts.where(~self.is_read)
+
+    def equals(self, ways: list[_Way]) -> list[_Way]:
+        """Return the other ways of this kind that read as many rows."""
+        alike = ((way.kind, way.read.n_rows) == (self.kind, self.read.n_rows) for way in ways)
+        return [way for way, is_alike in zip(ways, alike, strict=True) if is_alike][1:]
+
+    def rivals(self, ways: list[_Way]) -> list[_Way]:
+        """Return those of them that read other values."""
+        same = functools.partial(np.array_equal, self.values, equal_nan=True)
+        return [way for way in self.equals(ways) if not same(way.values)]
 
 
 def guess_column(
@@ -193,43 +220,99 @@ def guess_column(
     )
 
 
-def _guess_texts(texts: _Texts, format: ColumnFormat, numeric: bool = False) -> Guess:
+def _guess_texts(texts: _Texts, format: ColumnFormat, numeric: bool) -> Guess:
     if format.date_format is not None:
-        return _dates_as_told(texts, format)
+        said = _Way(texts, "date", format)
+        if said.read.n_rows and said.left.known().n_rows <= _MOST_OTHER_WORDS * texts.n_rows:
+            return _with_words(said, format, texts)
+        format = replace(format, date_format=None)
     if numeric:
         return _forced_numbers(texts, format)
-    ways = (_plain_numbers, _truths, _dates, _durations, _numbers)
-    guesses = (guess(texts, format) for guess in ways)
-    return next((guess for guess in guesses if guess), None) or _categories(texts, format)
+    simple = _plain_numbers(texts, format) or _truths(texts, format)
+    if simple:
+        return simple
+    candidates = [*_formats_of_dates(format), *_formats_of_numbers(texts, format)]
+    ways = _likely(texts, candidates)
+    if not ways or (ways[0].kind == "numeric" and len(ways[0].read.array) < 2):
+        return _categories(texts.known(), format)
+    alike = [each for each in candidates if _sort(*each) == _sort(ways[0].kind, ways[0].format)]
+    return _judged(texts, format, ways, alike)
 
 
-def _as_text(texts: _Texts, format: ColumnFormat, *said: str) -> Guess:
-    return Guess("categorical", format, [texts.looks(*said)])
+def _formats_of_dates(format: ColumnFormat) -> Candidates:
+    return [("date", replace(format, date_format=written)) for written in DATE_FORMATS]
 
 
-def _mostly(texts: _Texts, is_read: Any, format: ColumnFormat, kind: str) -> Guess | None:
-    """Return a kind that nearly all texts have; the others are read as missing, and noted."""
-    words = texts.where(~is_read).known(format)
-    is_plain = is_read.any() and words.n_rows <= _MOST_OTHER_WORDS * texts.n_rows
-    return _with_words(texts, is_read, format, kind) if is_plain else None
+def _formats_of_numbers(texts: _Texts, format: ColumnFormat) -> Candidates:
+    """Return durations, and numbers with each decimal sign, with and without %."""
+    times = [replace(format, colons=colons) for colons in (1, 2)]
+    format = replace(format, unit=_unit(texts))
+    signs = [format.decimal] if format.thousands else [".", ","]
+    formats = [replace(format, decimal=sign, thousands=OTHER_SIGN[sign]) for sign in signs]
+    shares = [replace(each, percent=True) for each in formats]
+    return [("numeric", each) for each in (*times, *formats, *shares)]
 
 
-def _with_words(texts: _Texts, is_read: Any, format: ColumnFormat, kind: str) -> Guess:
-    others = texts.where(~is_read)
+def _sort(kind: str, format: ColumnFormat) -> tuple[str, bool]:
+    return kind, format.colons > 0
+
+
+def _likely(texts: _Texts, candidates: Candidates) -> list[_Way]:
+    """Return the ways that read at least half of a sample, the best of all texts first."""
+    sample = texts.sample()
+    if 2 * sample.matching("[0-9]").sum() < len(sample.array):
+        return []
+    tried = ((each, _Way(sample, *each)) for each in candidates)
+    likely = [each for each, way in tried if 2 * len(way.read.array) >= len(sample.array)]
+    return sorted((_Way(texts, *each) for each in likely), key=lambda way: -way.read.n_rows)
+
+
+def _judged(texts: _Texts, format: ColumnFormat, ways: list[_Way], alike: Candidates) -> Guess:
+    """Take the best way, unless too much is left, or something else could be meant."""
+    best, name, few = ways[0], texts.name, _MOST_OTHER_WORDS * texts.n_rows
+    words = best.left.known()
+    sample = words.sample()
+    other = sample.where(np.any([_Way(sample, *each).is_read for each in alike], axis=0))
+    n_strange = words.n_rows * (1 - other.n_rows / max(1, sample.n_rows))
+    what, missing = "numbers", f"numeric={name!r}"
+    remedy = f"Write all in the same way, or use decimal=... and {missing}; or drop={name!r}"
+    if best.kind == "date":
+        what, missing = "dates", f"na={words.first!r}" if words.n_rows else ""
+        orders = (f"date_format='{name}={order}/YYYY'" for order in ("DD/MM", "MM/DD"))
+        remedy = f"Say how they are written, for example with {' or '.join(orders)}"
+    is_mixed = other.n_rows and n_strange <= few
+    if is_mixed and (best.kind == "numeric" or words.n_rows > few):
+        said = f"holds {what} that are written in several ways"
+        return texts.as_text(format, said, remedy, best.read.first, other.first)
+    if words.n_rows > few and 2 * best.read.n_rows <= texts.n_rows:
+        return _categories(texts.known(), format)
+    if words.n_rows > few:
+        said = f"holds {what}, but in {words.n_rows:,} of {texts.n_rows:,} rows other words"
+        return words.as_text(format, said, f"To read these as missing, use {missing}")
+    if best.kind == "numeric":
+        return _as_numbers(texts, format, ways)
+    if best.rivals(ways):
+        return texts.as_text(format, "looks like dates whose order is ambiguous", remedy)
+    return _as_dates(texts, best, other)
+
+
+def _with_words(way: _Way, format: ColumnFormat, texts: _Texts, notes: Sequence[str] = ()) -> Guess:
+    """Return the kind of a way with a format; the texts that it does not read are missing."""
+    others = way.left
     missing = (*format.missing, *words_for_missing(others.values))
     format = replace(format, missing=tuple(dict.fromkeys(missing)))
     if not others.n_rows:
-        return Guess(kind, format)
+        return Guess(way.kind, format, list(notes))
     most = np.argsort(-others.counts, kind="stable")[:_MOST_SHOWN]
     shown = ", ".join(repr(others.values[place]) for place in most)
     more = len(others.values) - _MOST_SHOWN
     shown += f" and {more} more" if more > 0 else ""
     said = (
-        f"{texts.name!r} holds {'dates' if kind == 'date' else 'numbers'}; in {others.n_rows:,} of "
-        f"{texts.n_rows:,} rows it holds {shown}, read as missing. If they mean something, use "
-        f"categorical={texts.name!r}"
+        f"{texts.name!r} holds {'dates' if way.kind == 'date' else 'numbers'}; in "
+        f"{others.n_rows:,} of {texts.n_rows:,} rows it holds {shown}, read as missing. If they "
+        f"mean something, use categorical={texts.name!r}"
     )
-    return Guess(kind, format, [said])
+    return Guess(way.kind, format, [*notes, said])
 
 
 def is_prose(column: Any) -> bool:
@@ -245,7 +328,7 @@ def settle_decimals(
     guesses: dict[str, Guess], *, decimal: str | None, sep: str | None
 ) -> dict[str, Guess]:
     """Decide about columns that could be read either way, by what the others say."""
-    seen = {guess.signs[0] for guess in guesses.values() if len(guess.signs) == 1}
+    seen = {guess.sign for guess in guesses.values() if guess.sign and not guess.either}
     usual = "," if sep == ";" else "."
     decimal = decimal or (next(iter(seen)) if len(seen) == 1 else usual)
     all_commas = seen == {","} and decimal == ","  # some files have both
@@ -255,10 +338,10 @@ def settle_decimals(
 def _settled(guess: Guess, name: str, decimal: str, all_commas: bool) -> Guess:
     if guess.format.whole and all_commas:  # later numbers may have thousands
         return replace(guess, format=replace(guess.format, decimal=",", thousands="."))
-    if len(guess.signs) < 2:
+    if not guess.either:
         return guess
-    other, is_decimal = OTHER_SIGN[decimal], guess.seen == decimal
-    sign = "comma" if guess.seen == "," else "point"
+    other, is_decimal = OTHER_SIGN[decimal], guess.sign == decimal
+    sign = "comma" if guess.sign == "," else "point"
     meaning = "decimal sign" if is_decimal else "sign between thousands"
     said = (
         f"{name!r} could be read in two ways. Its {sign} is taken for the {meaning}. If that is "
@@ -266,7 +349,7 @@ def _settled(guess: Guess, name: str, decimal: str, all_commas: bool) -> Guess:
     )
     thousands = other if not is_decimal or decimal == "," else ""
     format = replace(guess.format, decimal=decimal, thousands=thousands)
-    return replace(guess, format=format, notes=[*guess.notes, said], signs=(decimal,))
+    return replace(guess, format=format, notes=[*guess.notes, said])
 
 
 # --- numbers ---
@@ -281,8 +364,8 @@ def _plain_numbers(texts: _Texts, format: ColumnFormat) -> Guess | None:
     codes = texts.matching(_CODE)
     if codes.any() and texts.all("^[0-9]+$"):
         remedy = f"If they are numbers, use numeric={texts.name!r}"
-        return _as_text(texts.where(codes), format, "holds codes with leading zeros", remedy)
-    notes = _about_days(texts)
+        return texts.where(codes).as_text(format, "holds codes with leading zeros", remedy)
+    notes = texts.about_dates(_NUMBERS_LIKE_DATES, "read as a number")
     exponents = texts.where(texts.matching(_LIKE_EXPONENTS))
     if exponents.n_rows:
         first, remedy = exponents.first, f"categorical={texts.name!r}"
@@ -291,85 +374,36 @@ def _plain_numbers(texts: _Texts, format: ColumnFormat) -> Guess | None:
         return Guess("numeric", replace(format, whole=True), notes)
     if format.decimal == ",":
         return None
-    if not format.thousands and not notes and texts.all(_EITHER_WAY):
-        return Guess("numeric", format, [], (".", ","), ".")
-    return Guess("numeric", format, notes, (".",))
-
-
-def _about_days(texts: _Texts) -> list[str]:
-    """Say that numbers may be dates: read as numbers, months have gaps between years."""
-    finite = texts.where(~texts.matching("(?i)^[+-]?(nan|inf)"))
-    written = next((w for pattern, w in _NUMBERS_LIKE_DATES.items() if finite.all(pattern)), None)
-    if written is None or len(finite.values) < 2:
-        return []
-    return [finite.as_dates(written, "read as a number")]
-
-
-class _Numbers:
-    """The texts of a column as numbers of one format: those it reads, and the others."""
-
-    def __init__(self, texts: _Texts, format: ColumnFormat) -> None:
-        parts = [number_parts(text, format) for text in texts.values]
-        self.sign, self.is_read = format.decimal, np.array([part is not None for part in parts])
-        self.read, self.others = texts.where(self.is_read), texts.where(~self.is_read)
-        found = [part for part in parts if part]
-        self.currencies = currencies(found)
-        self.n_percent = int(self.read.counts[[part["percent"] == "%" for part in found]].sum())
-        self.is_mixed = 0 < self.n_percent < self.read.n_rows
-
-
-def _ways(texts: _Texts, format: ColumnFormat) -> tuple[list[_Numbers], ColumnFormat]:
-    """Read numbers with each decimal sign that is possible, the best way first."""
-    signs = [format.decimal] if format.thousands else [".", ","]
-    format = replace(format, unit=_unit(texts))
-    forms = [replace(format, decimal=sign, thousands=OTHER_SIGN[sign]) for sign in signs]
-    ways = [_Numbers(texts, form) for form in forms]
-    return sorted(ways, key=lambda way: -way.read.n_rows), format
+    either = not format.thousands and texts.all(_EITHER_WAY)
+    return Guess("numeric", format, notes, ".", either)
 
 
 def _forced_numbers(texts: _Texts, format: ColumnFormat) -> Guess:
-    ways, with_unit = _ways(texts, format)
-    if ways[0].read.n_rows and not ways[0].is_mixed:
-        return _as_numbers(texts, ways, with_unit)
+    ways = [_Way(texts, *each) for each in _formats_of_numbers(texts, format)]
+    ways.sort(key=lambda way: -way.read.n_rows)
+    if ways[0].read.n_rows:
+        return _as_numbers(texts, format, ways)
     what = "holds no numbers, although numeric=... names it"
-    return _as_text(texts, format, what, "Correct it, or name another column.")
+    return texts.as_text(format, what, "Correct it, or name another column.")
 
 
-def _numbers(texts: _Texts, format: ColumnFormat) -> Guess | None:
-    """Return numbers with decimal commas, thousands, currencies or %, and a few other words."""
-    ways, with_unit = _ways(texts, format)
-    best, name = ways[0], texts.name
-    is_either = np.logical_or.reduce([way.is_read for way in ways])
-    n_read, n_either = best.read.n_rows, int(texts.counts[is_either].sum())
-    few, words = _MOST_OTHER_WORDS * texts.n_rows, best.others.known(format)
-    if n_either > n_read and n_either >= texts.n_rows - few:
-        what = "mixes decimal points and decimal commas"
-        remedy = f"Write them in the same way, or use decimal=... and numeric={name!r}"
-        return _as_text(texts, format, what, remedy, best.read.first, best.others.first)
-    if len(best.read.values) < 2 or (words.n_rows > few and 2 * n_read <= texts.n_rows):
-        return None
-    if words.n_rows > few:
-        what = f"holds numbers, but in {words.n_rows:,} of {texts.n_rows:,} rows other words"
-        remedy = f"To read these as missing, use numeric={name!r}"
-        return _as_text(words, format, what, remedy)
-    if best.is_mixed:
-        remedy = f"Write all values in the same way, or leave it out: drop={name!r}"
-        return _as_text(texts, format, "holds % in some rows only", remedy)
-    return _as_numbers(texts, ways, with_unit)
-
-
-def _as_numbers(texts: _Texts, ways: list[_Numbers], format: ColumnFormat) -> Guess:
+def _as_numbers(texts: _Texts, format: ColumnFormat, ways: list[_Way]) -> Guess:
+    """Return numbers with decimal commas, thousands, currencies, % or colons."""
     best = ways[0]
-    format = replace(format, percent=best.n_percent > 0, currency=" and ".join(best.currencies))
-    seen = "," if best.read.any(",") else "."
-    signs: tuple[str, ...] = (best.sign,)
-    if len(ways) > 1 and best.read.n_rows == ways[1].read.n_rows:
-        signs = (".", ",") if best.read.any("[.,]") else ()
-    if len(signs) == 1 and "," in (best.sign, seen):
-        format = replace(format, decimal=best.sign, thousands=OTHER_SIGN[best.sign])
-    look = _about_look(best, format) if len(signs) < 2 else []
-    guess = _with_words(texts, best.is_read, format, "numeric")
-    return replace(guess, notes=[*look, *guess.notes], signs=signs, seen=seen)
+    if best.format.colons:
+        first, value = best.read.first, f"{best.values[best.is_read][0]:.15g} in its last unit"
+        what, remedy = "durations or times of day", f"categorical={texts.name!r}"
+        return _with_words(best, best.format, texts, [texts.is_read(what, first, value, remedy)])
+    parts = (number_parts(text, best.format) for text in best.read.values)
+    currency = " and ".join(currencies(part for part in parts if part))
+    format = replace(format, unit=best.format.unit, percent=best.format.percent, currency=currency)
+    sign, seen = best.format.decimal, "," if best.read.any(",") else "."
+    if best.rivals(ways):
+        return replace(_with_words(best, format, texts), sign=seen, either=True)
+    if "," in (sign, seen):
+        format = replace(format, decimal=sign, thousands=OTHER_SIGN[sign])
+    guess = _with_words(best, format, texts, _about_look(best, format))
+    return replace(guess, sign="" if best.equals(ways) else sign)
 
 
 def _unit(texts: _Texts) -> str:
@@ -382,7 +416,7 @@ def _unit(texts: _Texts) -> str:
     return "" if is_currency(unit) else unit
 
 
-def _about_look(best: _Numbers, format: ColumnFormat) -> list[str]:
+def _about_look(best: _Way, format: ColumnFormat) -> list[str]:
     """Say how numbers are read that are not written as a computer writes them."""
     numbers = best.read
     negative = numbers.where(numbers.matching(_NEGATIVE))
@@ -392,31 +426,15 @@ def _about_look(best: _Numbers, format: ColumnFormat) -> list[str]:
         written.in_words,
         "a gap between thousands" if numbers.any(r"[0-9][\s'’][0-9]{3}") else "",
         "brackets or a minus behind if negative" if negative.n_rows else "",
-        "which count alike" if len(best.currencies) > 1 else "",
+        "which count alike" if " and " in format.currency else "",
     ]
     seen = ", ".join(filter(None, looks))
     if not seen:
         return []
     first = max((negative if negative.n_rows else numbers).values[:1_000], key=len)
     remedy = f"decimal=..., categorical={numbers.name!r} or drop={numbers.name!r}"
-    value = f"{find_number(first, format):.15g}"
+    value = f"{find_value(first, 'numeric', best.format):.15g}"
     return [numbers.is_read(f"numbers ({seen})", first, value, remedy)]
-
-
-def _durations(texts: _Texts, format: ColumnFormat) -> Guess | None:
-    """Return durations and times of day, which have one colon, or two."""
-    if not texts.any("[0-9]:[0-9]"):
-        return None
-    read = {n: np.array([duration(t, n) is not None for t in texts.values]) for n in (1, 2)}
-    colons, is_read = max(read.items(), key=lambda pair: int(texts.counts[pair[1]].sum()))
-    guess = _mostly(texts, is_read, replace(format, colons=colons), "numeric")
-    if guess is None:
-        return None
-    first = texts.where(is_read).first
-    value = f"{duration(first, colons):.15g} in its last unit"
-    remedy = f"categorical={texts.name!r}"
-    said = texts.is_read("durations or times of day", first, value, remedy)
-    return replace(guess, notes=[said, *guess.notes])
 
 
 # --- truths, dates and categories ---
@@ -432,72 +450,31 @@ def _truths(texts: _Texts, format: ColumnFormat) -> Guess | None:
     return Guess("boolean", format, [f"{texts.name!r} holds {shown}, read as true and false."])
 
 
-def _dates(texts: _Texts, format: ColumnFormat) -> Guess | None:
-    known = texts.known(format)
-    if not known.n_rows:
-        return None
-    formats = day_formats(known.values, known.counts)
-    ways = (f"date_format='{texts.name}={order}/YYYY'" for order in ("DD/MM", "MM/DD"))
-    remedy = f"Say how they are written, for example with {' or '.join(ways)}"
-    if not formats:
-        what = "looks like dates that do not all exist"
-        return _as_text(known, format, what, remedy) if known.all(_LIKE_DAYS) else None
-    date_format, n_read = formats[0]
-    is_read = ~np.isnan(read_dates(known.values, date_format))
-    read, left = known.where(is_read), known.where(~is_read)
-    if known.n_rows - n_read > _MOST_OTHER_WORDS * known.n_rows:
-        what = "holds dates in several formats"
-        return _as_text(known, format, what, remedy, read.first, left.first)
-    if len(formats) > 1:
-        return _as_text(known, format, "looks like dates whose order is ambiguous", remedy)
-    found = _dates_as_told(texts, replace(format, date_format=date_format))
-    notes = _about_other_order(left, date_format)
-    if date_format not in (None, "%d.%m.%Y"):
-        day = np.datetime64(int(read_date(read.first, date_format)), "D")
-        notes.append(read.is_read("dates", read.first, day, f"date_format='{texts.name}=...'"))
-    return replace(found, notes=[*notes, *found.notes])
+def _as_dates(texts: _Texts, way: _Way, other: _Texts) -> Guess:
+    """Return dates, with notes on an unusual format and on dates in another one."""
+    notes, written, first = [], way.format.date_format, way.read.first
+    if other.n_rows:
+        notes.append(
+            f"{texts.name!r} holds {other.first!r}, although most of its dates are written as "
+            f"{written or 'YYYY-MM-DD'}. Others may be the wrong way round, without showing it. "
+            f"Check how the table was made, or leave the column out: drop={texts.name!r}"
+        )
+    if written not in (None, "%d.%m.%Y"):
+        day = np.datetime64(int(way.values[way.is_read][0]), "D")
+        notes.append(texts.is_read("dates", first, day, f"date_format='{texts.name}=...'"))
+    return _with_words(way, way.format, texts, notes)
 
 
-def _about_other_order(left: _Texts, date_format: str | None) -> list[str]:
-    """Say that some dates have day and month in the other order, if some must have."""
-    other = other_order(date_format)
-    if other is None:
-        return []
-    swapped = left.where(~np.isnan(read_dates(left.values, other)))
-    if not swapped.n_rows:
-        return []
-    part = "day" if str(date_format).index("d") < str(date_format).index("m") else "month"
-    return [
-        f"{left.name!r} holds {swapped.first!r}, although most of its dates have the {part} first. "
-        "Days up to 12 do not show this: more dates may be the wrong way round. Check how the "
-        f"table was made, or leave the column out: drop={left.name!r}"
-    ]
-
-
-def _dates_as_told(texts: _Texts, format: ColumnFormat) -> Guess:
-    """Read dates as the user says, if most texts are such dates."""
-    is_read = ~np.isnan(read_dates(texts.values, format.date_format))
-    guess = _mostly(texts, is_read, format, "date")
-    return guess or _guess_texts(texts, replace(format, date_format=None))
-
-
-def _are_dates(texts: list[str], date_format: str) -> bool:
-    return not np.isnan(read_dates(texts, date_format)).any()
-
-
-def _categories(texts: _Texts, format: ColumnFormat) -> Guess:
+def _categories(known: _Texts, format: ColumnFormat) -> Guess:
     """Return categories, with a note if the texts look like months, numbers or parts of years."""
-    known = texts.known(format)
-    if not known.n_rows:
-        return Guess("categorical", format)
-    for pattern, written in _MONTHS.items():
-        if known.all(pattern) and _are_dates(known.values, as_strptime(written)):
-            return Guess("categorical", format, [known.as_dates(written, "treated as text")])
+    notes = known.about_dates(_MONTHS, "treated as text")
+    if notes or not known.n_rows:
+        return Guess("categorical", format, notes)
     n_numbers = int(known.counts[known.matching(_BEGINS_AS_A_NUMBER)].sum())
-    many = len(known.values) >= _FEWEST_TEXTS or known.all(_HAS_A_YEAR)
+    many = len(known.array) >= _FEWEST_TEXTS or known.all(_HAS_A_YEAR)
     is_odd = many and n_numbers >= (1 - _MOST_OTHER_WORDS) * known.n_rows
     if is_odd or known.all("(?i)" + "|".join(f"(?:{pattern})" for pattern in _ORDERED)):
         remedy = "Write plain numbers in one unit, or dates such as 2024-05-31"
-        remedy += f"; or leave it out: drop={texts.name!r}"
-        return _as_text(known, format, "looks like numbers or dates", remedy)
+        remedy += f"; or leave it out: drop={known.name!r}"
+        return known.as_text(format, "looks like numbers or dates", remedy)
     return Guess("categorical", format)

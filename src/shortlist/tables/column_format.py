@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from .._core.extras import load_extra
+from ._dates import find_date, tidied
 from .options import ReadOptions
 
 pa = load_extra("pyarrow", needed_for="Reading tables")
@@ -41,12 +42,6 @@ _CURRENCY = (
     r"(?:(?:US|R|A|C|CA|AU|NZ|HK|S|MX)?\$|[€£¥₹₽₺₩₪₫₴฿]|USD|EUR|GBP|CHF|JPY|CNY|INR|SEK|NOK|DKK"
     r"|PLN|CZK|HUF|BRL|MXN|AUD|CAD|NZD|Rs\.?|kr\.?|zł|Kč|Ft|Fr\.)"
 )
-_ODD = {
-    **dict.fromkeys(("\u00a0", "\u202f", "\u2009", "\u2007"), " "),
-    **dict.fromkeys(("\u2212", "\u2010", "\u2011", "\u2013", "\u2014", "\uff0d"), "-"),
-    "\u2019": "'",
-}
-_TRANSLATION = str.maketrans(_ODD)
 _INFINITE = {"inf": math.inf, "-inf": -math.inf}
 
 
@@ -143,11 +138,6 @@ def is_word_for_missing(text: str, format: ColumnFormat = PLAIN) -> bool:
 # --- single texts ---
 
 
-def tidied(text: str) -> str:
-    """Return a text without spaces around it, with ordinary spaces and minus signs."""
-    return (text if text.isascii() else text.translate(_TRANSLATION)).strip()
-
-
 @functools.cache
 def _pattern(decimal: str, thousands: str, unit: str) -> re.Pattern[str]:
     sign, group = re.escape(decimal), re.escape(thousands) + " '"
@@ -180,7 +170,7 @@ def is_currency(text: str) -> bool:
     return re.fullmatch(_CURRENCY, text) is not None
 
 
-def duration(text: str, colons: int) -> float | None:
+def _duration(text: str, colons: int) -> float | None:
     """Return a duration or a time of day in its last unit; None for other texts."""
     last = r":([0-5][0-9](?:\.[0-9]+)?)" if colons == 2 else ""
     parts = re.fullmatch(rf"(-?)([0-9]+):([0-5][0-9]){last}", tidied(text))
@@ -192,9 +182,13 @@ def duration(text: str, colons: int) -> float | None:
 
 
 def find_number(text: str, format: ColumnFormat) -> float | None:
-    """Return the number that a text is in this format; None if it is not a number."""
+    """Return the number that a text is in this format; None if it is not a number.
+
+    >>> find_number("1.234,50 €", ColumnFormat(decimal=",", thousands="."))
+    1234.5
+    """
     if format.colons:
-        return duration(text, format.colons)
+        return _duration(text, format.colons)
     parts = number_parts(text, format)
     if parts is None or bool(parts["percent"]) != format.percent:
         return None
@@ -207,6 +201,13 @@ def find_number(text: str, format: ColumnFormat) -> float | None:
     return number / 100 if format.percent else number
 
 
+def find_value(text: str, kind: str, format: ColumnFormat) -> float | None:
+    """Return what a text is among numbers, truths or dates; None if it is no such value."""
+    if kind == "boolean":
+        return TRUTHS.get(text.strip().lower())
+    return find_date(text, format.date_format) if kind == "date" else find_number(text, format)
+
+
 @functools.cache
 def sentinels(format: ColumnFormat) -> frozenset[float]:
     """Return the numbers among the words for missing, such as -999."""
@@ -214,39 +215,28 @@ def sentinels(format: ColumnFormat) -> frozenset[float]:
     return frozenset(number for number in found if number is not None)
 
 
-def read_number(text: str, format: ColumnFormat = PLAIN) -> float:
-    """Read one number; NaN if the text means "missing", and a ValueError for other texts.
+def read_text(text: str, kind: str, format: ColumnFormat = PLAIN) -> Any:
+    """Read one text: NaN (or a category) if it means "missing", a ValueError for invalid ones.
 
-    >>> read_number("1.234,50 €", ColumnFormat(decimal=",", thousands="."))
+    >>> read_text("1.234,50 €", "numeric", ColumnFormat(decimal=",", thousands="."))
     1234.5
     """
-    if is_word_for_missing(text, format):
-        return math.nan
-    number = find_number(text, format)
-    if number is None:
-        raise ValueError(f"{text!r} is not a number of this column.")
-    return math.nan if number in sentinels(format) else number
-
-
-def read_truth(text: str, format: ColumnFormat = PLAIN) -> float:
-    """Read one word for true or false; NaN if it means "missing", and a ValueError for others."""
-    value = TRUTHS.get(text.strip().lower())
-    if value is None and not is_word_for_missing(text, format):
-        raise ValueError(f"{text!r} is neither true nor false.")
-    return math.nan if value is None else value
-
-
-def read_category(text: str, format: ColumnFormat = PLAIN) -> str:
-    """Return a category without spaces around it, or that of missing values."""
-    category = text.strip()
-    is_missing = not category or category.lower() in format.missing
-    return MISSING_CATEGORY if is_missing else category
+    word = text.strip().lower()
+    is_missing = word in format.missing
+    if kind == "categorical":
+        text.encode()  # raises an error for half of a surrogate pair
+        return MISSING_CATEGORY if is_missing or not word else text.strip()
+    value = None if is_missing else find_value(text, kind, format)
+    if value is None and not is_missing and word not in _WORDS:
+        raise ValueError(f"{text!r} is not a value of this column.")
+    is_number = kind == "numeric" and value is not None
+    return math.nan if value is None or (is_number and value in sentinels(format)) else value
 
 
 def simple_numbers(texts: Any, format: ColumnFormat) -> tuple[Any, Any]:
     """Return an Arrow column as numbers, and which texts could not be read quickly.
 
-    Numbers with a unit, a currency and the like are left to :func:`read_number`.
+    Numbers with a unit, a currency and the like are left to :func:`read_text`.
     """
     if format.percent or format.unit or format.colons:
         return np.full(len(texts), np.nan), np.ones(len(texts), dtype=bool)

@@ -20,7 +20,7 @@ from .._core.arrays import Mask
 from .._core.extras import load_extra
 from .._core.validation import LARGEST
 from ..exceptions import TableError, TableNote
-from ._dates import days_since_1970, read_date
+from ._dates import days_since_1970
 from .column_format import MISSING_CATEGORY as MISSING_CATEGORY
 from .column_format import (
     OTHER_SIGN,
@@ -29,9 +29,7 @@ from .column_format import (
     currencies,
     is_word_for_missing,
     number_parts,
-    read_category,
-    read_number,
-    read_truth,
+    read_text,
     sentinels,
     simple_numbers,
 )
@@ -213,40 +211,18 @@ def _note(message: str) -> None:
 
 @functools.lru_cache(_MOST_REMEMBERED)
 def _reader(feature: Feature) -> Callable[[Any], Any]:
-    return _number_reader(feature.format) if feature.kind == "numeric" else _word_reader(feature)
-
-
-def _number_reader(format: ColumnFormat) -> Callable[[Any], float]:
-    missing = sentinels(format)
-
-    def read(value: Any) -> float:
-        if value is None:
-            return math.nan
-        if isinstance(value, str):
-            number = read_number(value, format)
-        elif isinstance(value, (int, float)) and not isinstance(value, bool):
-            number = float(value)
-        else:
-            raise TypeError
-        if abs(number) > LARGEST:
-            raise ValueError
-        return math.nan if number in missing else number
-
-    return read
-
-
-def _word_reader(feature: Feature) -> Callable[[Any], Any]:
-    """Return the reader of dates, truths and categories, which remembers the latest texts."""
-    reads: dict[str, Callable[..., Any]]
-    reads = {"boolean": read_truth, "categorical": read_category, "date": _read_date}
-    read_text = functools.partial(reads[feature.kind], format=feature.format)
-    remembered = functools.lru_cache(_MOST_REMEMBERED)(read_text)
-    missing = MISSING_CATEGORY if feature.kind == "categorical" else math.nan
-    takes_others = feature.kind != "date" or feature.format.date_format is not None
+    """Return the reader of single values, which remembers the latest texts."""
+    kind, format = feature.kind, feature.format
+    remembered = functools.lru_cache(_MOST_REMEMBERED)(
+        functools.partial(read_text, kind=kind, format=format)
+    )
+    if kind == "numeric":
+        return _number_reader(remembered, sentinels(format))
+    missing = MISSING_CATEGORY if kind == "categorical" else math.nan
+    takes_others = kind != "date" or format.date_format is not None
 
     def read(value: Any) -> Any:
         if isinstance(value, str):
-            value.encode()  # raises an error for half of a surrogate pair
             return remembered(value)
         if value is None or value != value:
             return missing
@@ -257,16 +233,23 @@ def _word_reader(feature: Feature) -> Callable[[Any], Any]:
     return read
 
 
-def _read_date(text: str, format: ColumnFormat) -> float:
-    # A date may stand for a missing one.
-    if format.missing and text.strip().lower() in format.missing:
-        return math.nan
-    try:
-        return read_date(text, format.date_format)
-    except ValueError:
-        if is_word_for_missing(text):
+def _number_reader(
+    read_text: Callable[[str], float], missing: frozenset[float]
+) -> Callable[[Any], float]:
+    def read(value: Any) -> float:
+        if value is None:
             return math.nan
-        raise
+        if isinstance(value, str):
+            number = read_text(value)
+        elif isinstance(value, (int, float)) and not isinstance(value, bool):
+            number = float(value)
+        else:
+            raise TypeError
+        if abs(number) > LARGEST:
+            raise ValueError
+        return math.nan if number in missing else number
+
+    return read
 
 
 def number_text(number: float) -> str:
