@@ -259,7 +259,7 @@ DAYS_FIRST = (text(dates(day("%d/%m/%Y"))), ())
 MONTHS_FIRST = (text(dates(day("%m/%d/%Y"))), ())
 TWO_DIGITS = (text(dates(day("%d-%m-%y"))), ())
 TYPED = (parquet(moments()), ())
-NO_DATE = refused("'opened' was a date .*--read date_format")
+NO_DATE = refused("'opened' must be a date .*--read date_format")
 MORE_LATER = {
     # either way would do: the file of the fit decides
     "commas: thousands": (
@@ -278,7 +278,7 @@ MORE_LATER = {
         COMMAS,
         text(changes(minutes(), amounts(lambda v: f"0.{int(7 * v) % 1000:03d}"))),
         (),
-        refused(r"'amount' was numeric.*--read decimal=\."),
+        refused(r"'amount' must be a finite number.*--read decimal=\."),
     ),
     "whole: thousands or parts": (
         WHOLE,
@@ -296,7 +296,7 @@ MORE_LATER = {
         WHOLE,
         text(minutes(lambda v: f"{v:,}")),
         (),
-        refused("'minutes' was numeric.*--read decimal=,"),
+        refused("'minutes' must be a finite number.*--read decimal=,"),
     ),
     "whole: gaps": (
         WHOLE,
@@ -347,7 +347,12 @@ MORE_LATER = {
     ),
     "dollars, now none": (DOLLARS, text(), (), same()),
     "kg, now euros": (MASSES, text(amounts(lambda v: f"{v} EUR")), (), same("was in kg .* EUR")),
-    "kg, now g": (MASSES, text(amounts(lambda v: f"{v} g")), (), refused("'amount' was numeric")),
+    "kg, now g": (
+        MASSES,
+        text(amounts(lambda v: f"{v} g")),
+        (),
+        refused("'amount' must be a finite number"),
+    ),
     "percent, now without": (SHARES, text(), (), refused("'amount' .* Its values were in %")),
     "percent, now typed": (
         SHARES,
@@ -360,7 +365,7 @@ MORE_LATER = {
         CLOCKS,
         text(minutes(lambda v: f"0:{clock(v)}" if v < 3600 else f"1:{clock(v % 3600)}")),
         (),
-        refused("'minutes' was numeric"),
+        refused("'minutes' must be a finite number"),
     ),
     # the rest
     "truths with points": (

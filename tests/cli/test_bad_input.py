@@ -72,7 +72,7 @@ BAD_TABLES = {
         table(lambda f: f.assign(fraud=np.arange(len(f)) / 7)),
         "looks like a measurement",
     ),
-    "infinite": ("t.csv", table(lambda f: f.assign(amount=np.inf)), "values that are infinite"),
+    "infinite": ("t.csv", table(lambda f: f.assign(amount=np.inf)), "must be a finite number"),
     "duplicate columns": ("t.csv", raw(b"a,a,fraud\n1,2,no\n"), "more than one column named 'a'"),
     "not UTF-8": ("t.csv", raw(b"a,fraud\n\xe9,no\n"), "is not UTF-8"),
     "ragged": ("t.csv", raw(b"a,fraud\n1,no,3\n"), "more or fewer values"),
@@ -117,7 +117,9 @@ def test_commands_refuse_what_does_not_fit_the_model(command, model_file, new_ca
     )
     frame.assign(amount="much").to_csv(tmp_path / "changed.csv", index=False)
     check_refused(
-        run(*command.split(), model_file, tmp_path / "changed.csv", *more), 2, "was numeric"
+        run(*command.split(), model_file, tmp_path / "changed.csv", *more),
+        2,
+        "must be a finite number",
     )
     check_refused(run(*command.split(), new_cases, new_cases, *more), 2, "not a model of shortlist")
     check_refused(

@@ -190,12 +190,12 @@ FITS = {
     "infinity": (
         text(cells("amount", "inf", FEW)),
         (),
-        refused("'amount' .*infinite.*row 4 .*--read na"),
+        refused("'amount' must be a finite number.*row 4 .*--read na"),
     ),
     "Infinity": (
         text(cells("amount", "-Infinity", FEW)),
         (),
-        refused("'amount' holds 6 values that are infinite"),
+        refused("'amount' must be a finite number; row 4"),
     ),
     "infinity, said": (text(cells("amount", "inf", FEW)), ("--read", "na=inf"), like(GAPS)),
     "no values": (text(cells("amount", None, range(400))), (), noted("'amount' is empty")),
@@ -672,7 +672,7 @@ LATER = {
         (),
         GERMAN,
         (),
-        refused("'amount' was numeric.*row [12] of .*--read decimal=,"),
+        refused("'amount' must be a finite number.*row [12] of .*--read decimal=,"),
     ),
     "decimal commas, said": ((), GERMAN, ("--read", "decimal=,"), same()),
     "other words": (
@@ -691,7 +691,7 @@ LATER = {
         (),
         text(column("opened", day("%d/%m/%Y"))),
         (),
-        refused("'opened' was a date.*--read date_format"),
+        refused("'opened' must be a date.*--read date_format"),
     ),
     "days first, said": (
         (),
@@ -729,17 +729,22 @@ LATER = {
         (),
         text(cells("amount", "inf", FEW)),
         (),
-        refused("'amount' holds 6 values that are infinite"),
+        refused("'amount' must be a finite number; row 4"),
     ),
     "empty": ((), raw(b""), (), refused("is empty")),
-    "another truth": ((), text(cells("vip", "maybe", FEW)), (), refused("'vip' was true or false")),
+    "another truth": (
+        (),
+        text(cells("vip", "maybe", FEW)),
+        (),
+        refused("'vip' must be true or false"),
+    ),
     # as the table of the fit was
     "fitted: decimal commas": ((GERMAN, ()), GERMAN, (), same()),
     "fitted: decimal commas, now points": (
         (GERMAN, ()),
         text(),
         (),
-        refused("'amount' was numeric.*--read decimal=\\."),
+        refused("'amount' must be a finite number.*--read decimal=\\."),
     ),
     "fitted: decimal commas, points said": ((GERMAN, ()), text(), ("--read", "decimal=."), same()),
     "fitted: decimal commas, now Excel": ((GERMAN, ()), excel(), (), same()),

@@ -241,7 +241,7 @@ def test_a_fit_refuses_what_makes_no_sense(folder, tmp_path, options, message):
         ("minutes", 0, "greater than 0; got 0 in row 3"),
         ("minutes", None, "got a missing value in row 3"),
         ("amount", -4, "at least 0; got -4 in row 3"),
-        ("amount", "inf", "values that are infinite"),
+        ("amount", "inf", "must be a finite number"),
     ],
 )
 def test_bad_numbers_are_named(folder, tmp_path, column, bad, message):

@@ -93,23 +93,23 @@ def test_moments_of_a_day_and_time_zones_count():
 @pytest.mark.parametrize(
     ("values", "kind", "wanted"),
     [
-        (["ten"], "numeric", "was numeric"),
-        ([DAY], "numeric", "was numeric"),
-        ([7], "categorical", "was text"),
-        (["soon"], "date", "was a date"),
-        (["2024-13-01"], "date", "was a date"),
-        (["maybe"], "boolean", "was true or false"),
+        (["ten"], "numeric", "must be a finite number"),
+        ([DAY], "numeric", "must be a finite number"),
+        ([7], "categorical", "must be a string"),
+        (["soon"], "date", "must be a date"),
+        (["2024-13-01"], "date", "must be a date"),
+        (["maybe"], "boolean", "must be true or false"),
     ],
 )
 def test_a_changed_type_is_named(values, kind, wanted):
     """With the column, what it was, and an example of what it is."""
-    with pytest.raises(TableError, match=f"'x' {wanted}.*for example"):
+    with pytest.raises(TableError, match=f"'x' {wanted}.* holds "):
         Feature("x", kind).values(column(values))
 
 
 def test_infinite_values_are_refused():
     """They would otherwise reach the model as if they were measurements."""
-    with pytest.raises(TableError, match=r"'x' holds 1 values that are infinite.*na='-inf'"):
+    with pytest.raises(TableError, match=r"'x' must be a finite number.*na='-inf'"):
         Feature("x", "numeric").values(column([1.0, -np.inf]))
     said = Feature("x", "numeric", ColumnFormat(missing=("-inf",)))
     assert_array_equal(said.values(column([1.0, -np.inf])), [1.0, np.nan])

@@ -103,9 +103,9 @@ def test_more_columns_in_another_order_do_no_harm(table_fit, new_cases, tmp_path
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ({"amount": "much"}, "'amount' was numeric .* row 1 of .* holds 'much'"),
+        ({"amount": "much"}, "'amount' must be a finite number; row 1 of .* holds 'much'"),
         ({"amount": "inf"}, "'amount' holds .* infinite"),
-        ({"opened": "soon"}, "'opened' was a date"),
+        ({"opened": "soon"}, "'opened' must be a date"),
         ({"case": ""}, "'case' is empty in"),
     ],
 )

@@ -38,11 +38,11 @@ pa = load_extra("pyarrow", needed_for="Reading tables")
 load_extra("pyarrow.compute", needed_for="Reading tables")
 
 _MOST_REMEMBERED = 1 << 12
-_WAS = {
-    "numeric": "numeric",
+_MUST_BE = {
+    "numeric": "a finite number",
     "boolean": "true or false",
-    "date": "a date",
-    "categorical": "text",
+    "date": "a date such as 2024-05-31",
+    "categorical": "a string",
 }
 _LIKE_THOUSANDS = r"^\s*[+-]?[1-9][0-9]{0,2}[.,][0-9]{3}\s*$"
 
@@ -94,16 +94,16 @@ class Feature:
         column = plain(column)
         if self.kind == "date" and is_moment(column.type):
             return _days(column)
-        if self.kind != "numeric":
-            return self._read_each(column, place)
-        if is_number(column.type):
+        if self.kind == "numeric" and is_number(column.type):
             values = _floats(column)
             values[np.isin(values, list(sentinels(self.format)))] = np.nan
-        elif is_text(column.type):
+        elif self.kind == "numeric" and is_text(column.type):
             values = self._numbers(column, place)
         else:
-            values = self._read_each(column, place)
-        _check_size(values, column, self.name, place)
+            return self._read_each(column, place)
+        too_large = np.flatnonzero(np.abs(values) > LARGEST)
+        if too_large.size:
+            raise self._unreadable(column, too_large[0], place)
         return values
 
     def _read_each(self, column: Any, place: Place) -> Any:
@@ -117,8 +117,8 @@ class Feature:
             try:
                 values[number] = read(value)
             except (TypeError, ValueError):  # the first value that cannot be read occurs first
-                row = int(pa.compute.index(encoded.indices, number).as_py())
-                raise self._unreadable(value, place.row(row)) from None
+                row = pa.compute.index(encoded.indices, number).as_py()
+                raise self._unreadable(column, row, place) from None
         rows = pa.compute.fill_null(encoded.indices, len(different)).to_numpy()
         return np.array(values, self.dtype)[rows]
 
@@ -130,28 +130,26 @@ class Feature:
             return
         filled = np.flatnonzero(column.is_valid())
         if filled.size:
-            raise self._unreadable(column[filled[0]].as_py(), place.row(int(filled[0])))
+            raise self._unreadable(column, filled[0], place)
 
-    def _unreadable(self, value: Any, row: str) -> TableError:
-        remedy = self.remedy_for(value)
-        if isinstance(value, str):
-            remedy += f"If it means missing, use na={value!r:.80}. "
-        return TableError(
-            f"The column {self.name!r} was {_WAS[self.kind]} when the model was fitted; now "
-            f"{row} holds {value!r:.80}, for example. {remedy}Correct it, or fit a new model."
-        )
+    def _unreadable(self, column: Any, row: Any, place: Place) -> TableError:
+        shown = f"{place.row(int(row))} holds"
+        return TableError(f"The column {self.complaint(column[int(row)].as_py(), shown)}")
 
-    def remedy_for(self, value: Any) -> str:
-        """Say how a text would have to be written, or which option would let it be read."""
-        if not isinstance(value, str) or self.kind not in ("date", "numeric"):
-            return ""
+    def complaint(self, value: Any, where: str) -> str:
+        """Say what values must be, where another one is, and how it could be read."""
+        said = f"{self.name!r} must be {_MUST_BE[self.kind]}; {where} {value!r:.80}. "
+        if not isinstance(value, (str, float)):
+            return f"{said}Correct it, or fit a new model."
         if self.kind == "date":
-            return f"Use date_format='{self.name}=...' if dates are written differently here. "
-        written = self.format.in_words or "plain numbers with a decimal point"
-        return (
-            f"Its values were {written}: write them in the same way, or use "
-            f"decimal={OTHER_SIGN[self.format.decimal]!r} if that is the decimal sign here. "
-        )
+            said += f"Use date_format='{self.name}=...' if dates are written differently here. "
+        if self.kind == "numeric" and isinstance(value, str):
+            written = self.format.in_words or "plain numbers with a decimal point"
+            said += (
+                f"Its values were {written}: write them in the same way, or use "
+                f"decimal={OTHER_SIGN[self.format.decimal]!r} if that is the decimal sign here. "
+            )
+        return f"{said}If it means missing, use na={str(value).strip()!r:.80}"
 
     # --- numbers that are written as texts ---
 
@@ -271,21 +269,6 @@ def _floats(column: Any) -> NDArray[np.float64]:
         column = pa.compute.cast(column, pa.string())
     cast = pa.compute.cast(column, pa.float64(), safe=False)
     return np.array(cast.to_numpy(zero_copy_only=False), dtype=np.float64)
-
-
-def _check_size(values: NDArray[np.float64], column: Any, name: str, place: Place) -> None:
-    """Refuse numbers that no learner can take."""
-    too_large = np.abs(values) > LARGEST
-    if not too_large.any():
-        return
-    row = int(np.argmax(too_large))
-    given = column[row].as_py()
-    text = given.strip() if isinstance(given, str) else repr(float(given))
-    raise TableError(
-        f"The column {name!r} holds {int(too_large.sum())} values that are infinite or beyond "
-        f"{LARGEST:g}, the first in {place.row(row)}. Leave unknown values empty, replace them by "
-        f"a number, or read them as missing with na={text!r:.40}."
-    )
 
 
 # --- types of Arrow ---

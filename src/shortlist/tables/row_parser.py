@@ -12,12 +12,6 @@ from .schema import TableSchema
 
 pd = load_extra("pandas", needed_for="Reading tables")
 
-_EXPECTED = {
-    "numeric": "a finite number",
-    "boolean": "true or false",
-    "date": "a date such as 2024-05-31",
-    "categorical": "a string",
-}
 _ERRORS = (KeyError, TypeError, ValueError, OverflowError)
 
 
@@ -69,12 +63,10 @@ def _check(fields: Mapping[str, Any], feature: Feature) -> None:
         raise ValueError(
             f"The column {feature.name!r} is missing. Write null if its value is unknown."
         )
-    value = fields[feature.name]
     try:
-        feature.read(value)
+        feature.read(fields[feature.name])
     except _ERRORS:
-        message = f"{feature.name!r} must be {_EXPECTED[feature.kind]}; got {value!r:.80}. "
-        raise ValueError((message + feature.remedy_for(value)).strip()) from None
+        raise ValueError(feature.complaint(fields[feature.name], "got")) from None
 
 
 def _weight(given: Any, option: str, feature: Feature) -> float:
