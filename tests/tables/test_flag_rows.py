@@ -40,7 +40,6 @@ def test_chunks_change_nothing(table_fit, coarse, new_cases, monkeypatch, size):
         whole, summary = flag(model, path)
         with monkeypatch.context() as patch:
             patch.setattr(text_files, "_BLOCK_BYTES", size)
-            patch.setattr(text_files, "_END_ROWS", 10)
             chunked, again = flag(model, path)
         whole, chunked = (pd.read_csv(io.BytesIO(written)) for written in (whole, chunked))
         # Sums of products may differ in their last bits with the size of a chunk; flags may not.
@@ -104,7 +103,7 @@ def test_more_columns_in_another_order_do_no_harm(table_fit, new_cases, tmp_path
     ("change", "complaint"),
     [
         ({"amount": "much"}, "'amount' must be a finite number; row 1 of .* holds 'much'"),
-        ({"amount": "inf"}, "'amount' holds .* infinite"),
+        ({"amount": "inf"}, "'amount' must be a finite number.*na='inf'"),
         ({"opened": "soon"}, "'opened' must be a date"),
         ({"case": ""}, "'case' is empty in"),
     ],

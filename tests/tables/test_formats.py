@@ -48,7 +48,6 @@ def test_chunks_are_small(tmp_path, monkeypatch):
     """A long table never stands in memory as a whole."""
     monkeypatch.setattr(formats, "_CHUNK_BYTES", 1000)
     monkeypatch.setattr(text_files, "_BLOCK_BYTES", 1000)
-    monkeypatch.setattr(text_files, "_END_ROWS", 10)
     monkeypatch.setattr(formats, "_CHUNK_ROWS", 100)
     frame = pd.DataFrame({"a": range(1000)})
     frame.to_csv(tmp_path / "t.csv", index=False)
@@ -117,7 +116,6 @@ def test_a_value_that_looks_like_rows_is_noted(tmp_path):
 def test_any_number_of_empty_rows_at_the_end_is_left_out(tmp_path, monkeypatch, size):
     """Spreadsheets write as many as anyone ever visited."""
     monkeypatch.setattr(text_files, "_BLOCK_BYTES", size)
-    monkeypatch.setattr(text_files, "_END_ROWS", 10)
     (tmp_path / "t.csv").write_text("a,b\n1,2\n,\n3,4\n" + ",\n" * 500 + "\n" * 500)
     with pytest.warns(TableNote, match="ends with 500 empty rows"):
         assert read(tmp_path / "t.csv")["a"] == ["1", None, "3"]

@@ -63,7 +63,6 @@ def in_pieces(monkeypatch):
     def switch():
         monkeypatch.setattr(read, "_CHUNK_ROWS", 37)
         monkeypatch.setattr(_text_files, "_BLOCK_BYTES", 4_000)
-        monkeypatch.setattr(_text_files, "_END_ROWS", 10)
         monkeypatch.setattr(select, "_SPARE", 0)
         monkeypatch.setattr(cases, "_BLOCK_ROWS", 101)
 

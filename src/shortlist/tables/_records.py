@@ -20,7 +20,6 @@ from ._source import (
     MISSING_TEXTS,
     OpenTable,
     listed,
-    not_utf8,
     note_subtotal,
     rows_left_out,
     translated,
@@ -29,6 +28,7 @@ from ._text_files import open_bytes, utf8_file
 from .options import ReadOptions
 
 pa = load_extra("pyarrow", needed_for="Reading tables")
+pd = load_extra("pandas", needed_for="Reading tables")
 
 _CHUNK_LINES = 1 << 14
 _LARGEST_EXACT = 1 << 53
@@ -80,7 +80,7 @@ def open_workbook(
             plain = not _has_merged_cells(path)
             book = openpyxl.load_workbook(file, read_only=plain, data_only=True)
             sheet = _sheet(book, name, reading, notes)
-            rows = [[_cell(value) for value in row] for row in sheet.iter_rows(values_only=True)]
+            cells = pd.DataFrame(list(sheet.iter_rows(values_only=True)), dtype=object)
             merged = [] if plain else [each.bounds for each in sheet.merged_cells.ranges]
         except (KeyError, ValueError, TypeError, AttributeError) as error:
             if isinstance(error, TableError):
@@ -88,40 +88,24 @@ def open_workbook(
             raise TableError(
                 f"{name} is damaged or not what its extension says: it is not an Excel workbook."
             ) from None
+    cells = cells.replace(r"^\s*$", None, regex=True)
     where = f"The sheet {sheet.title!r} of {name}"
-    groups = _spread(rows, merged, where, notes)
-    names, rows = _below_heading(rows, groups, where, notes)
-    while rows and not any(map(_is_filled, rows[-1])):
-        rows.pop()
-    cells = [["" if value is None else _as_text(value) for value in row] for row in rows]
-    n_left_out, _ = rows_left_out(reversed(cells), name, reading, notes)
-    rows = rows[: len(rows) - n_left_out]
-    note_subtotal(cells[: len(rows)], name, reading, notes)
-    empty = [name for place, name in names.items() if not any(map(_is_filled, _at(rows, place)))]
-    if empty and rows:
+    groups = _spread(cells, merged, where, notes)
+    cells = _below_heading(cells, groups, where, notes)
+    texts = [["" if v is None else _as_text(v) for v in row] for row in cells.to_numpy().tolist()]
+    n_left_out, _ = rows_left_out(reversed(texts), name, reading, notes)
+    cells = cells.iloc[: len(cells) - n_left_out]
+    note_subtotal(texts[: len(cells)], name, reading, notes)
+    empty = cells.columns[cells.isna().all()]
+    if len(empty) and len(cells):
         with contextlib.closing(openpyxl.load_workbook(path, read_only=True)) as book:
-            _check_formulas(book[sheet.title], empty, name)
-    missing = {*MISSING_TEXTS, *reading.na}
-    places = {column: place for place, column in names.items()}
+            _check_formulas(book[sheet.title], list(empty), name)
+    cells = cells.mask(cells.map(str).map(str.strip).isin([*MISSING_TEXTS, *reading.na]), None)
 
     def chunks(wanted: Collection[str]) -> Iterator[Any]:
-        yield pa.table({c: as_arrow(_at(rows, places[c], missing)) for c in wanted})
+        yield pa.table({column: as_arrow(cells[column].tolist()) for column in wanted})
 
-    return OpenTable(name, list(names.values()), chunks, reading, notes)
-
-
-def _cell(value: Any) -> Any:
-    return None if isinstance(value, str) and not value.strip() else value
-
-
-def _is_filled(value: Any) -> bool:
-    return value is not None
-
-
-def _at(rows: list[list[Any]], place: int, missing: Collection[str] = ()) -> list[Any]:
-    """Return a column of rows, which may be of different lengths."""
-    values = (row[place] if place < len(row) else None for row in rows)
-    return [None if isinstance(v, str) and v.strip() in missing else v for v in values]
+    return OpenTable(name, list(cells.columns), chunks, reading, notes)
 
 
 def _sheet(book: Any, name: str, reading: ReadOptions, notes: list[str]) -> Any:
@@ -148,38 +132,33 @@ def _has_merged_cells(path: Path) -> bool:
         return any(b"mergeCell " in archive.read(part) for part in sheets)
 
 
-def _spread(rows: list[Any], merged: list[Any], where: str, notes: list[str]) -> set[int]:
+def _spread(cells: Any, merged: list[Any], where: str, notes: list[str]) -> list[int]:
     """Give all rows of merged cells their value; return the rows with cells merged sideways."""
     below = [bounds for bounds in merged if bounds[3] > bounds[1]]
     for left, first, _, last in below:
-        for row in rows[first:last]:
-            row[left - 1] = rows[first - 1][left - 1]
+        cells.iloc[first:last, left - 1] = cells.iat[first - 1, left - 1]
     if below:
         notes.append(f"{where} has merged cells. Their value counts for all rows they span.")
-    return {first - 1 for left, first, right, _ in merged if right > left}
+    return [first - 1 for left, first, right, _ in merged if right > left]
 
 
-def _below_heading(
-    rows: list[Any], groups: set[int], where: str, notes: list[str]
-) -> tuple[dict[int, str], list[Any]]:
-    """Return the place and the name of every column, and the rows below the heading."""
-    n_filled = [sum(map(_is_filled, row)) for row in rows]
+def _below_heading(cells: Any, groups: list[int], where: str, notes: list[str]) -> Any:
+    """Return the columns that have a name, below the heading."""
+    is_filled = cells.notna().to_numpy()
+    n_filled = is_filled.sum(axis=1)
+    n_filled[groups] = 0
     # A title above the heading has few cells.
-    usual = np.median([n for n in n_filled if n] or [0])
-    first = next((r for r, n in enumerate(n_filled) if 2 * n > usual and r not in groups), None)
+    first = next(iter(np.flatnonzero(2 * n_filled > np.median(n_filled[n_filled > 0]))), None)
     if first is None:
         raise TableError(f"{where} is empty. Its first row must hold the column names.")
-    if any(n_filled[:first]):
+    if is_filled[:first].any():
         notes.append(f"{where} has a title above its heading, which is left out.")
-    names = {
-        place: str(value).strip() for place, value in enumerate(rows[first]) if _is_filled(value)
-    }
-    below = rows[first + 1 :]
-    filled = {place for row in below for place, value in enumerate(row) if _is_filled(value)}
-    nameless = sorted(filled - set(names))
-    if nameless:
+    is_named = is_filled[first]
+    nameless = np.flatnonzero(is_filled[first:].any(axis=0) & ~is_named)
+    if nameless.size:
         notes.append(f"{where} has no name for column {nameless[0] + 1}, which is left out.")
-    return names, below
+    below = cells.iloc[first + 1 :, is_named]
+    return below.set_axis([str(name).strip() for name in cells.iloc[first][is_named]], axis=1)
 
 
 def _check_formulas(sheet: Any, columns: list[str], name: str) -> None:
@@ -235,22 +214,20 @@ def _records(
 
 
 def _record(line: bytes, number: int, name: str) -> dict[str, Any]:
+    problem = "it holds no named values"
     try:
         record = json.loads(line.decode("utf-8-sig"))
         if b"\\ud" in line.lower():
             json.dumps(record, ensure_ascii=False).encode()
+        if isinstance(record, dict):
+            return record
     except UnicodeDecodeError:
-        raise TableError(not_utf8(name)) from None
+        raise
     except UnicodeEncodeError:
-        raise TableError(
-            f"Line {number:,} of {name} holds half of a surrogate pair, such as \\ud83d, which is "
-            "no letter. Write both halves."
-        ) from None
+        problem = "it holds half of a surrogate pair, such as \\ud83d"
     except (ValueError, RecursionError):
-        record = None
-    if not isinstance(record, dict):
-        raise TableError(
-            f"Line {number:,} of {name} is not JSON. Write one JSON object with named values per "
-            "line."
-        )
-    return record
+        problem = "it cannot be parsed"
+    raise TableError(
+        f"Line {number:,} of {name} is not JSON: {problem}. Write one JSON object with named "
+        "values per line."
+    )

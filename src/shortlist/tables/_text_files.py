@@ -27,8 +27,6 @@ load_extra("pyarrow.csv", needed_for="Reading tables")
 #: No row may be longer. Arrow reads up to 32 such blocks ahead.
 _BLOCK_BYTES = 1 << 21
 _LONGEST_HEADING = 1 << 20
-#: So many rows at the end of a file may be totals and empty rows.
-_END_ROWS = 10_000
 _MOST_TRIED = 1_000
 #: The first of them wins if they are equally frequent: names of columns may hold commas.
 _SEPARATORS = "\t|;,"
@@ -100,31 +98,18 @@ def _cases(
     batches: Iterator[Any], name: str, reading: ReadOptions, notes: list[str]
 ) -> Iterator[Any]:
     """Yield the rows of a table without totals and empty rows at its end."""
-    held, n_filled = None, 0
+    held: list[Any] = []
     for batch in batches:
-        n_before = 0 if held is None else held.num_rows
-        table = batch if held is None else pa.concat_tables([held, batch])
-        n_new = _last_filled(batch)
-        n_filled = n_before + n_new if n_new else n_filled
-        n_ready = max(0, n_filled - _END_ROWS)
-        if n_ready:
-            yield table.slice(0, n_ready)
-        held, n_filled = table.slice(n_ready), n_filled - n_ready
-    if held is None:
-        return
-    n_left_out, n_empty = rows_left_out(_upward(held), name, reading, notes)
-    if n_empty:
-        notes.append(f"{name} ends with {n_empty} empty rows, which are left out.")
-    if held.num_rows > n_left_out:
-        yield held.slice(0, held.num_rows - n_left_out)
-
-
-def _last_filled(table: Any) -> int:
-    """Return the number of rows up to the last one that holds anything."""
-    if any(column.slice(table.num_rows - 1).null_count == 0 for column in table.columns):
-        return int(table.num_rows)
-    filled = (np.flatnonzero(column.is_valid()) for column in table.columns)
-    return max((int(rows[-1]) + 1 for rows in filled if len(rows)), default=0)
+        if any(column.null_count < len(column) for column in batch.columns):
+            yield from held[:-1]
+            held = held[-1:]
+        held.append(batch)
+    if held:
+        end = pa.concat_tables(held)
+        n_left_out, n_empty = rows_left_out(_upward(end), name, reading, notes)
+        if n_empty:
+            notes.append(f"{name} ends with {n_empty} empty rows, which are left out.")
+        yield end.slice(0, end.num_rows - n_left_out)
 
 
 def _upward(table: Any) -> Iterator[list[str]]:
@@ -268,14 +253,12 @@ def _marked(head: bytes, name: str) -> str | None:
 
 def _is_utf8(path: Path) -> bool:
     """Return whether a file is UTF-8 text with letters beyond ASCII, whatever was said about it."""
-    beyond = False
     try:
         with _open_chars(path) as file:
-            while piece := file.read(_BLOCK_BYTES):
-                beyond |= not piece.isascii()
+            pieces = iter(lambda: file.read(_BLOCK_BYTES), "")
+            return not all(list(map(str.isascii, pieces)))  # all of them are read
     except UnicodeError:
         return False
-    return beyond
 
 
 # --- the heading ---
