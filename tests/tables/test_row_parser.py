@@ -12,8 +12,7 @@ from numpy.testing import assert_array_equal
 from shortlist.exceptions import TableError
 from shortlist.tables.column_format import ColumnFormat
 from shortlist.tables.columns import Feature
-from shortlist.tables.row_parser import RowParser
-from shortlist.tables.schema import TableSchema
+from shortlist.tables.schema import RowParser, TableSchema
 
 KINDS = {"n": "numeric", "b": "boolean", "c": "categorical", "d": "date"}
 TYPES = {"n": pa.float64(), "b": pa.bool_(), "c": pa.string(), "d": pa.string()}

@@ -22,7 +22,7 @@ from .._core.work import weigh
 from ..capacity import Capacity
 from ..tables import ReadOptions, TableModel, WorkColumns, load_model
 from ..tables.reasons import reasons_for
-from ..tables.row_parser import RowParser
+from ..tables.schema import RowParser
 from .settings import QueueSettings, build_name
 from .store import MODEL, Entry, QueueRow, Store
 

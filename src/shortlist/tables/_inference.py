@@ -17,13 +17,15 @@ from numpy.typing import NDArray
 from .._core.extras import load_extra
 from .._core.written import number
 from ..exceptions import TableError
-from ._dates import DATE_FORMATS, find_date
+from ._source import listed
 from .column_format import (
+    DATE_FORMATS,
     OTHER_SIGN,
     PLAIN,
     TRUTHS,
     ColumnFormat,
     currencies,
+    find_date,
     find_value,
     is_currency,
     is_word_for_missing,
@@ -100,10 +102,13 @@ Candidates = list[tuple[str, ColumnFormat]]
 
 
 class _Texts:
-    """The different texts of a named column, first seen first, and how many rows hold each."""
+    """The different texts of a named column, first seen first, how many rows hold each, and notes.
 
-    def __init__(self, name: str, array: Any, counts: NDArray[np.int64]) -> None:
-        self.name, self.array, self.counts = name, array, counts
+    Parts of the texts share the notes.
+    """
+
+    def __init__(self, name: str, array: Any, counts: NDArray[np.int64], notes: list[str]) -> None:
+        self.name, self.array, self.counts, self.notes = name, array, counts, notes
         self.n_rows = int(counts.sum())
 
     @functools.cached_property
@@ -117,7 +122,7 @@ class _Texts:
         values, counts = counted.field("values"), counted.field("counts")
         missing = pa.array(["", *format.missing])
         kept = pa.compute.invert(pa.compute.is_in(pa.compute.utf8_lower(values), missing))
-        return cls(name, values.filter(kept), counts.filter(kept).to_numpy())
+        return cls(name, values.filter(kept), counts.filter(kept).to_numpy(), [])
 
     @property
     def first(self) -> str:
@@ -125,7 +130,7 @@ class _Texts:
 
     def where(self, mask: Sequence[bool] | NDArray[np.bool_]) -> _Texts:
         mask = np.asarray(mask, dtype=bool)
-        return _Texts(self.name, self.array.filter(pa.array(mask)), self.counts[mask])
+        return _Texts(self.name, self.array.filter(pa.array(mask)), self.counts[mask], self.notes)
 
     def known(self) -> _Texts:
         """Return the texts that do not mean "missing"."""
@@ -145,29 +150,34 @@ class _Texts:
     def any(self, pattern: str) -> bool:
         return bool(self.matching(pattern).any())
 
-    def is_read(self, what: str, example: str, value: Any, remedy: str) -> str:
-        """Return a note on a column that is taken for something."""
+    def note_reading(self, what: str, example: str, value: Any, remedy: str) -> None:
+        """Say how the column is read."""
         said = f"{self.name!r} is read as {what}: {example!r} is {value}."
-        return f"{said} If that is wrong, use {remedy}"
+        self.notes.append(f"{said} If that is wrong, use {remedy}")
 
-    def as_text(self, format: ColumnFormat, what: str, remedy: str, *examples: str) -> Guess:
-        """Return categories, with a note that the column may be something else."""
+    def as_text(self, format: ColumnFormat, what: str, *examples: str) -> Guess:
+        """Return categories, and say that the column may be something else."""
         shown = " and ".join(repr(each) for each in examples or [self.first])
-        said = f"{self.name!r} {what}, such as {shown}, and is treated as text. {remedy}"
-        return Guess("categorical", format, [said])
+        self.notes.append(
+            f"{self.name!r} {what}, such as {shown}, and is treated as text. To read it otherwise, "
+            f"write all values in one way, or use numeric={self.name!r} (with decimal=... or "
+            f"na=...) or date_format='{self.name}=DD/MM/YYYY'; to leave it out, drop={self.name!r}"
+        )
+        return Guess("categorical", format)
 
-    def about_dates(self, formats: Sequence[str], taken: str) -> list[str]:
+    def note_dates(self, formats: Sequence[str], taken: str) -> bool:
         """Say that all texts can be read as dates of these centuries, and are not."""
         first, last = _CENTURIES
         for written in formats if len(self.array) > 1 else ():
             days = (find_date(text, as_strptime(written)) for text in self.values)
             if all(day is not None and first <= day <= last for day in days):
-                return [
+                self.notes.append(
                     f"{self.name!r} looks like {'dates' if 'D' in written else 'months'} written "
                     f"as {written}, such as {self.first!r}, and is {taken}. To read them as dates, "
                     f"use date_format='{self.name}={written}'"
-                ]
-        return []
+                )
+                return True
+        return False
 
 
 class _Way:
@@ -182,15 +192,10 @@ class _Way:
         self.is_read = ~np.isnan(self.values)
         self.read, self.left = texts.where(self.is_read), texts.where(~self.is_read)
 
-    def equals(self, ways: list[_Way]) -> list[_Way]:
-        """Return the other ways of this kind that read as many rows."""
-        alike = ((way.kind, way.read.n_rows) == (self.kind, self.read.n_rows) for way in ways)
-        return [way for way, is_alike in zip(ways, alike, strict=True) if is_alike][1:]
-
-    def rivals(self, ways: list[_Way]) -> list[_Way]:
-        """Return those of them that read other values."""
-        same = functools.partial(np.array_equal, self.values, equal_nan=True)
-        return [way for way in self.equals(ways) if not same(way.values)]
+    def rivals(self, ways: list[_Way]) -> list[bool]:
+        """Return, for each other way that reads as many rows, whether it reads other values."""
+        alike = [way for way in ways if way is not self and way.read.n_rows == self.read.n_rows]
+        return [not np.array_equal(way.values, self.values, equal_nan=True) for way in alike]
 
 
 def guess_column(
@@ -207,7 +212,8 @@ def guess_column(
     if not present or (texts and not texts.n_rows):
         return Guess("numeric", format, [f"{name!r} is empty. Nothing can be learned from it."])
     if texts:
-        return _guess_texts(texts, format, numeric)
+        guess = _guess_texts(texts, format, numeric)
+        return replace(guess, notes=texts.notes)
     if pa.types.is_boolean(kind):
         return Guess("boolean", format)
     if is_number(kind):
@@ -227,20 +233,19 @@ def _guess_texts(texts: _Texts, format: ColumnFormat, numeric: bool) -> Guess:
             return _with_words(said, format, texts)
         format = replace(format, date_format=None)
     if numeric:
-        return _forced_numbers(texts, format)
+        ways = _best_first(texts, _formats_of_numbers(texts, format))
+        if ways[0].read.n_rows:
+            return _as_numbers(texts, format, ways)
+        return texts.as_text(format, "holds no numbers, although numeric=... names it")
     simple = _plain_numbers(texts, format) or _truths(texts, format)
     if simple:
         return simple
-    candidates = [*_formats_of_dates(format), *_formats_of_numbers(texts, format)]
+    candidates = [("date", replace(format, date_format=written)) for written in DATE_FORMATS]
+    candidates += _formats_of_numbers(texts, format)
     ways = _likely(texts, candidates)
     if not ways or (ways[0].kind == "numeric" and len(ways[0].read.array) < 2):
         return _categories(texts.known(), format)
-    alike = [each for each in candidates if _sort(*each) == _sort(ways[0].kind, ways[0].format)]
-    return _judged(texts, format, ways, alike)
-
-
-def _formats_of_dates(format: ColumnFormat) -> Candidates:
-    return [("date", replace(format, date_format=written)) for written in DATE_FORMATS]
+    return _judged(texts, format, ways, candidates)
 
 
 def _formats_of_numbers(texts: _Texts, format: ColumnFormat) -> Candidates:
@@ -253,66 +258,54 @@ def _formats_of_numbers(texts: _Texts, format: ColumnFormat) -> Candidates:
     return [("numeric", each) for each in (*times, *formats, *shares)]
 
 
-def _sort(kind: str, format: ColumnFormat) -> tuple[str, bool]:
-    return kind, format.colons > 0
+def _best_first(texts: _Texts, candidates: Candidates) -> list[_Way]:
+    return sorted((_Way(texts, *each) for each in candidates), key=lambda way: -way.read.n_rows)
 
 
 def _likely(texts: _Texts, candidates: Candidates) -> list[_Way]:
-    """Return the ways that read at least half of a sample, the best of all texts first."""
+    """Return the ways that read at least half of a sample."""
     sample = texts.sample()
     if 2 * sample.matching("[0-9]").sum() < len(sample.array):
         return []
     tried = ((each, _Way(sample, *each)) for each in candidates)
     likely = [each for each, way in tried if 2 * len(way.read.array) >= len(sample.array)]
-    return sorted((_Way(texts, *each) for each in likely), key=lambda way: -way.read.n_rows)
+    return _best_first(texts, likely)
 
 
-def _judged(texts: _Texts, format: ColumnFormat, ways: list[_Way], alike: Candidates) -> Guess:
+def _judged(texts: _Texts, format: ColumnFormat, ways: list[_Way], candidates: Candidates) -> Guess:
     """Take the best way, unless too much is left, or something else could be meant."""
-    best, name, few = ways[0], texts.name, _MOST_OTHER_WORDS * texts.n_rows
-    words = best.left.known()
-    sample = words.sample()
-    other = sample.where(np.any([_Way(sample, *each).is_read for each in alike], axis=0))
+    best, few = ways[0], _MOST_OTHER_WORDS * texts.n_rows
+    words, what = best.left.known(), "dates" if best.kind == "date" else "numbers"
+    sample, sort = words.sample(), (best.kind, best.format.colons)
+    alike = [_Way(sample, *each) for each in candidates if (each[0], each[1].colons) == sort]
+    other = sample.where(np.any([way.is_read for way in alike], axis=0))
     n_strange = words.n_rows * (1 - other.n_rows / max(1, sample.n_rows))
-    what, missing = "numbers", f"numeric={name!r}"
-    remedy = f"Write all in the same way, or use decimal=... and {missing}; or drop={name!r}"
-    if best.kind == "date":
-        what, missing = "dates", f"na={words.first!r}" if words.n_rows else ""
-        orders = (f"date_format='{name}={order}/YYYY'" for order in ("DD/MM", "MM/DD"))
-        remedy = f"Say how they are written, for example with {' or '.join(orders)}"
-    is_mixed = other.n_rows and n_strange <= few
-    if is_mixed and (best.kind == "numeric" or words.n_rows > few):
+    if other.n_rows and n_strange <= few and (best.kind == "numeric" or words.n_rows > few):
         said = f"holds {what} that are written in several ways"
-        return texts.as_text(format, said, remedy, best.read.first, other.first)
+        return texts.as_text(format, said, best.read.first, other.first)
     if words.n_rows > few and 2 * best.read.n_rows <= texts.n_rows:
         return _categories(texts.known(), format)
     if words.n_rows > few:
         said = f"holds {what}, but in {words.n_rows:,} of {texts.n_rows:,} rows other words"
-        return words.as_text(format, said, f"To read these as missing, use {missing}")
+        return words.as_text(format, said)
     if best.kind == "numeric":
         return _as_numbers(texts, format, ways)
-    if best.rivals(ways):
-        return texts.as_text(format, "looks like dates whose order is ambiguous", remedy)
+    if any(best.rivals(ways)):
+        return texts.as_text(format, "looks like dates whose order is ambiguous")
     return _as_dates(texts, best, other)
 
 
-def _with_words(way: _Way, format: ColumnFormat, texts: _Texts, notes: Sequence[str] = ()) -> Guess:
+def _with_words(way: _Way, format: ColumnFormat, texts: _Texts) -> Guess:
     """Return the kind of a way with a format; the texts that it does not read are missing."""
-    others = way.left
-    missing = (*format.missing, *words_for_missing(others.values))
-    format = replace(format, missing=tuple(dict.fromkeys(missing)))
-    if not others.n_rows:
-        return Guess(way.kind, format, list(notes))
-    most = np.argsort(-others.counts, kind="stable")[:_MOST_SHOWN]
-    shown = ", ".join(repr(others.values[place]) for place in most)
-    more = len(others.values) - _MOST_SHOWN
-    shown += f" and {more} more" if more > 0 else ""
-    said = (
-        f"{texts.name!r} holds {'dates' if way.kind == 'date' else 'numbers'}; in "
-        f"{others.n_rows:,} of {texts.n_rows:,} rows it holds {shown}, read as missing. If they "
-        f"mean something, use categorical={texts.name!r}"
-    )
-    return Guess(way.kind, format, [*notes, said])
+    missing = (*format.missing, *words_for_missing(way.left.values))
+    if way.left.n_rows:
+        texts.notes.append(
+            f"{texts.name!r} holds {'dates' if way.kind == 'date' else 'numbers'}; in "
+            f"{way.left.n_rows:,} of {texts.n_rows:,} rows it holds "
+            f"{listed(way.left.values, _MOST_SHOWN)}, read as missing. If they mean something, use "
+            f"categorical={texts.name!r}"
+        )
+    return Guess(way.kind, replace(format, missing=tuple(dict.fromkeys(missing))))
 
 
 def is_prose(column: Any) -> bool:
@@ -357,34 +350,23 @@ def _settled(guess: Guess, name: str, decimal: str, all_commas: bool) -> Guess:
 
 def _plain_numbers(texts: _Texts, format: ColumnFormat) -> Guess | None:
     """Return numbers as a computer writes them, which are by far the most frequent."""
+    has_points = texts.any(r"\.")
     try:
         pa.compute.cast(texts.array, pa.float64())
     except pa.ArrowInvalid:
         return None
-    codes = texts.matching(_CODE)
+    if has_points and format.decimal == ",":
+        return None
+    codes, exponents = texts.matching(_CODE), texts.where(texts.matching(_LIKE_EXPONENTS))
     if codes.any() and texts.all("^[0-9]+$"):
-        remedy = f"If they are numbers, use numeric={texts.name!r}"
-        return texts.where(codes).as_text(format, "holds codes with leading zeros", remedy)
-    notes = texts.about_dates(_NUMBERS_LIKE_DATES, "read as a number")
-    exponents = texts.where(texts.matching(_LIKE_EXPONENTS))
+        return texts.where(codes).as_text(format, "holds codes with leading zeros")
+    texts.note_dates(_NUMBERS_LIKE_DATES, "read as a number")
     if exponents.n_rows:
         first, remedy = exponents.first, f"categorical={texts.name!r}"
-        notes.append(exponents.is_read("numbers", first, number(float(first)), remedy))
-    if not texts.any(r"\."):
-        return Guess("numeric", replace(format, whole=True), notes)
-    if format.decimal == ",":
-        return None
-    either = not format.thousands and texts.all(_EITHER_WAY)
-    return Guess("numeric", format, notes, ".", either)
-
-
-def _forced_numbers(texts: _Texts, format: ColumnFormat) -> Guess:
-    ways = [_Way(texts, *each) for each in _formats_of_numbers(texts, format)]
-    ways.sort(key=lambda way: -way.read.n_rows)
-    if ways[0].read.n_rows:
-        return _as_numbers(texts, format, ways)
-    what = "holds no numbers, although numeric=... names it"
-    return texts.as_text(format, what, "Correct it, or name another column.")
+        texts.note_reading("numbers", first, number(float(first)), remedy)
+    if not has_points:
+        return Guess("numeric", replace(format, whole=True))
+    return Guess("numeric", format, [], ".", not format.thousands and texts.all(_EITHER_WAY))
 
 
 def _as_numbers(texts: _Texts, format: ColumnFormat, ways: list[_Way]) -> Guess:
@@ -392,18 +374,20 @@ def _as_numbers(texts: _Texts, format: ColumnFormat, ways: list[_Way]) -> Guess:
     best = ways[0]
     if best.format.colons:
         first, value = best.read.first, f"{best.values[best.is_read][0]:.15g} in its last unit"
-        what, remedy = "durations or times of day", f"categorical={texts.name!r}"
-        return _with_words(best, best.format, texts, [texts.is_read(what, first, value, remedy)])
+        remedy = f"categorical={texts.name!r}"
+        texts.note_reading("durations or times of day", first, value, remedy)
+        return _with_words(best, best.format, texts)
     parts = (number_parts(text, best.format) for text in best.read.values)
     currency = " and ".join(currencies(part for part in parts if part))
     format = replace(format, unit=best.format.unit, percent=best.format.percent, currency=currency)
     sign, seen = best.format.decimal, "," if best.read.any(",") else "."
-    if best.rivals(ways):
+    rivals = best.rivals(ways)
+    if any(rivals):
         return replace(_with_words(best, format, texts), sign=seen, either=True)
     if "," in (sign, seen):
         format = replace(format, decimal=sign, thousands=OTHER_SIGN[sign])
-    guess = _with_words(best, format, texts, _about_look(best, format))
-    return replace(guess, sign="" if best.equals(ways) else sign)
+    _note_look(best, format)
+    return replace(_with_words(best, format, texts), sign="" if rivals else sign)
 
 
 def _unit(texts: _Texts) -> str:
@@ -416,7 +400,7 @@ def _unit(texts: _Texts) -> str:
     return "" if is_currency(unit) else unit
 
 
-def _about_look(best: _Way, format: ColumnFormat) -> list[str]:
+def _note_look(best: _Way, format: ColumnFormat) -> None:
     """Say how numbers are read that are not written as a computer writes them."""
     numbers = best.read
     negative = numbers.where(numbers.matching(_NEGATIVE))
@@ -429,12 +413,11 @@ def _about_look(best: _Way, format: ColumnFormat) -> list[str]:
         "which count alike" if " and " in format.currency else "",
     ]
     seen = ", ".join(filter(None, looks))
-    if not seen:
-        return []
-    first = max((negative if negative.n_rows else numbers).values[:1_000], key=len)
-    remedy = f"decimal=..., categorical={numbers.name!r} or drop={numbers.name!r}"
-    value = f"{find_value(first, 'numeric', best.format):.15g}"
-    return [numbers.is_read(f"numbers ({seen})", first, value, remedy)]
+    if seen:
+        first = max((negative if negative.n_rows else numbers).values[:1_000], key=len)
+        remedy = f"decimal=..., categorical={numbers.name!r} or drop={numbers.name!r}"
+        value = f"{find_value(first, 'numeric', best.format):.15g}"
+        numbers.note_reading(f"numbers ({seen})", first, value, remedy)
 
 
 # --- truths, dates and categories ---
@@ -444,37 +427,34 @@ def _truths(texts: _Texts, format: ColumnFormat) -> Guess | None:
     words = {text.lower() for text in texts.values}
     if not words <= set(TRUTHS) or words <= {"0", "1"}:
         return None
-    if words <= {"true", "false"}:
-        return Guess("boolean", format)
-    shown = " and ".join(repr(word) for word in sorted(words, key=lambda word: -TRUTHS[word])[:4])
-    return Guess("boolean", format, [f"{texts.name!r} holds {shown}, read as true and false."])
+    if not words <= {"true", "false"}:
+        shown = " and ".join(map(repr, sorted(words, key=lambda word: -TRUTHS[word])[:4]))
+        texts.notes.append(f"{texts.name!r} holds {shown}, read as true and false.")
+    return Guess("boolean", format)
 
 
 def _as_dates(texts: _Texts, way: _Way, other: _Texts) -> Guess:
     """Return dates, with notes on an unusual format and on dates in another one."""
-    notes, written, first = [], way.format.date_format, way.read.first
+    written = way.format.date_format
     if other.n_rows:
-        notes.append(
+        texts.notes.append(
             f"{texts.name!r} holds {other.first!r}, although most of its dates are written as "
             f"{written or 'YYYY-MM-DD'}. Others may be the wrong way round, without showing it. "
             f"Check how the table was made, or leave the column out: drop={texts.name!r}"
         )
     if written not in (None, "%d.%m.%Y"):
         day = np.datetime64(int(way.values[way.is_read][0]), "D")
-        notes.append(texts.is_read("dates", first, day, f"date_format='{texts.name}=...'"))
-    return _with_words(way, way.format, texts, notes)
+        texts.note_reading("dates", way.read.first, day, f"date_format='{texts.name}=...'")
+    return _with_words(way, way.format, texts)
 
 
 def _categories(known: _Texts, format: ColumnFormat) -> Guess:
     """Return categories, with a note if the texts look like months, numbers or parts of years."""
-    notes = known.about_dates(_MONTHS, "treated as text")
-    if notes or not known.n_rows:
-        return Guess("categorical", format, notes)
+    if not known.n_rows or known.note_dates(_MONTHS, "treated as text"):
+        return Guess("categorical", format)
     n_numbers = int(known.counts[known.matching(_BEGINS_AS_A_NUMBER)].sum())
     many = len(known.array) >= _FEWEST_TEXTS or known.all(_HAS_A_YEAR)
     is_odd = many and n_numbers >= (1 - _MOST_OTHER_WORDS) * known.n_rows
     if is_odd or known.all("(?i)" + "|".join(f"(?:{pattern})" for pattern in _ORDERED)):
-        remedy = "Write plain numbers in one unit, or dates such as 2024-05-31"
-        remedy += f"; or leave it out: drop={known.name!r}"
-        return known.as_text(format, "looks like numbers or dates", remedy)
+        return known.as_text(format, "looks like numbers or dates")
     return Guess("categorical", format)

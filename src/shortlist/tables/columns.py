@@ -20,13 +20,13 @@ from .._core.arrays import Mask
 from .._core.extras import load_extra
 from .._core.validation import LARGEST
 from ..exceptions import TableError, TableNote
-from ._dates import days_since_1970
 from .column_format import MISSING_CATEGORY as MISSING_CATEGORY
 from .column_format import (
     OTHER_SIGN,
     PLAIN,
     ColumnFormat,
     currencies,
+    days_since_1970,
     is_word_for_missing,
     number_parts,
     read_text,

@@ -37,6 +37,7 @@ from .estimators import (
     own_name,
     own_pipeline,
 )
+from .inspect import infer_schema, only_labelled
 from .learned_rows import RowFingerprints, column_profiles
 from .model import ModelCard, TableModel, labels_of, versions_in_use
 from .money import Money, money_of, weighed_columns
@@ -44,14 +45,7 @@ from .options import ReadOptions
 from .read import open_table
 from .recalibrate import recalibrate_table
 from .rules import measure_out_of_fold, measure_test_rows
-from .schema import (
-    TableRows,
-    TableSchema,
-    infer_schema,
-    is_missing,
-    only_labelled,
-    reference_values,
-)
+from .schema import TableRows, TableSchema, is_missing, reference_values
 from .work import WorkColumns
 
 #: Rare rows, and other rows, that a fit needs; and that the threshold of a trained model needs.

@@ -1,15 +1,23 @@
-"""How a table would be read, before any fit: kinds, formats, examples, missing values, notes."""
+"""How a table of a fit is read: which columns, labels and formats; and a view of that."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from .._core.extras import load_extra
+from ..exceptions import TableError
+from ._inference import Guess, guess_column, is_prose, settle_decimals
+from ._labels import find_labels, is_empty
+from .column_format import PLAIN
 from .columns import Feature, Place, is_missing
 from .options import ReadOptions
 from .read import OpenTable, open_table
-from .schema import chosen_columns, infer_features
+from .schema import TableSchema
+from .work import WorkColumns
+
+pa = load_extra("pyarrow", needed_for="Reading tables")
 
 _MOST_ROWS = 100_000
 _EXAMPLES = 3
@@ -57,3 +65,105 @@ def _view(column: Any, name: str, feature: Feature | None, source: OpenTable) ->
     values = feature.values(column, place=place)
     n_missing = int(is_missing(values, feature.kind).sum())
     return ColumnView(name, feature.kind, feature.format.in_words, examples, n_missing)
+
+
+# --- the schema of a fit ---
+
+
+def infer_schema(
+    source: OpenTable,
+    table: Any,
+    *,
+    target: str,
+    id: str | None = None,
+    rare: str | None = None,
+    work: WorkColumns | None = None,
+) -> TableSchema:
+    """Infer the kinds of all columns, and which label is rare."""
+    source.require([target], "which target=... names")
+    if id is not None:
+        source.require([id], "which id=... names")
+    if id == target:
+        raise TableError(f"id=... and target=... both name {target!r}. Name different columns.")
+    names = [name for name in chosen_columns(source, target) if name not in (target, id)]
+    if not names:
+        raise TableError(f"{source.name} has no column besides target and id to learn from.")
+    features = infer_features(source, table, names)
+    place = Place(source.name)
+    rare_label, labels = find_labels(table[target], target, rare, notes=source.notes, place=place)
+    if work is not None and not work.is_given:
+        work = None
+    for option, name in () if work is None else work.columns.items():
+        source.require([name], f"which {option}=... names")
+        if name in (target, id):
+            raise TableError(
+                f"{option}=... names {name!r}, the {'target' if name == target else 'id'}. It must "
+                "be a column of its own."
+            )
+    return TableSchema(features, target, rare_label, id, source.reading, labels, work)
+
+
+def only_labelled(table: Any, target: str, source: OpenTable) -> Any:
+    """Return the rows of a table that have a label; how many are left out is noted."""
+    source.require([target], "which target=... names")
+    is_known = ~is_empty(table[target])
+    n_known, n_rows = int(is_known.sum()), len(is_known)
+    if not n_known:
+        raise TableError(
+            f"The column {target!r} is empty in all {n_rows:,} rows. Name another one."
+        )
+    if n_known < n_rows:
+        source.notes.append(
+            f"{n_rows - n_known:,} of {n_rows:,} rows have no label in {target!r} and are left out."
+        )
+    return table.filter(pa.array(is_known))
+
+
+def chosen_columns(source: OpenTable, target: str | None = None) -> list[str]:
+    """Return the columns to learn from: those that were asked for, without those left out."""
+    reading = source.reading
+    wanted = source.named("columns", reading.columns) or source.columns
+    dropped = source.named("drop", reading.drop)
+    if target in dropped:
+        raise TableError(f"drop=... and target=... both name {target!r}. The labels are needed.")
+    return [name for name in wanted if name not in dropped]
+
+
+def infer_features(source: OpenTable, table: Any, names: list[str]) -> tuple[Feature, ...]:
+    """Tell the kinds of columns; what was decided about them is noted."""
+    guesses, reading = {}, source.reading
+    source.check_dates()
+    categorical = source.named("categorical", reading.categorical)
+    numeric = source.named("numeric", reading.numeric)
+    both = [name for name in categorical if name in numeric]
+    if both:
+        raise TableError(f"categorical=... and numeric=... both name {both[0]!r}. Use one of them.")
+    for name in names:
+        format = PLAIN.adapted(name, reading)
+        if name in categorical:
+            guesses[name] = Guess("categorical", replace(format, codes=True, date_format=None))
+            continue
+        try:
+            guess = guess_column(table[name], name, format=format, numeric=name in numeric)
+        except TableError as error:
+            source.notes.append(f"{name!r} is left out. {error}")
+            continue
+        if dict(reading.date_formats()).get(name) not in (None, guess.format.date_format):
+            raise TableError(
+                f"date_format='{name}=...' does not fit the column {name!r}, which holds "
+                f"{table[name].drop_null()[0].as_py()!r}, for example. Use the format of its "
+                "values."
+            )
+        if guess.kind == "categorical" and is_prose(table[name]):
+            source.notes.append(
+                f"{name!r} holds free text and is left out. To learn from it as categories, use "
+                f"categorical={name!r}"
+            )
+            continue
+        guesses[name] = guess
+    if not guesses:
+        raise TableError(f"{source.name} has no column that a model can learn from.")
+    settled = settle_decimals(guesses, decimal=reading.decimal, sep=source.sep)
+    for guess in settled.values():
+        source.notes.extend(guess.notes)
+    return tuple(Feature(name, guess.kind, guess.format) for name, guess in settled.items())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -13,9 +13,7 @@ from numpy.typing import NDArray
 
 from .._core.arrays import Doubles, Mask, Rows
 from .._core.extras import load_extra
-from ..exceptions import TableError
-from ._inference import Guess, guess_column, is_prose, settle_decimals
-from ._labels import RepeatedIds, as_ids, find_labels, is_empty, is_rare_label
+from ._labels import RepeatedIds, as_ids, is_rare_label
 from ._source import OpenTable
 from .column_format import MISSING_CATEGORY, PLAIN
 from .columns import SOMEWHERE, Feature, Place, is_missing
@@ -25,6 +23,8 @@ from .work import WorkColumns
 
 pa = load_extra("pyarrow", needed_for="Reading tables")
 pd = load_extra("pandas", needed_for="Reading tables")
+
+_ERRORS = (KeyError, TypeError, ValueError, OverflowError)
 
 
 @dataclass(frozen=True)
@@ -215,105 +215,6 @@ def _joined(parts: list[Any]) -> Any:
     return pd.concat(parts, ignore_index=True)
 
 
-def infer_schema(
-    source: OpenTable,
-    table: Any,
-    *,
-    target: str,
-    id: str | None = None,
-    rare: str | None = None,
-    work: WorkColumns | None = None,
-) -> TableSchema:
-    """Infer the kinds of all columns, and which label is rare."""
-    source.require([target], "which target=... names")
-    if id is not None:
-        source.require([id], "which id=... names")
-    if id == target:
-        raise TableError(f"id=... and target=... both name {target!r}. Name different columns.")
-    names = [name for name in chosen_columns(source, target) if name not in (target, id)]
-    if not names:
-        raise TableError(f"{source.name} has no column besides target and id to learn from.")
-    features = infer_features(source, table, names)
-    place = Place(source.name)
-    rare_label, labels = find_labels(table[target], target, rare, notes=source.notes, place=place)
-    if work is not None and not work.is_given:
-        work = None
-    for option, name in () if work is None else work.columns.items():
-        source.require([name], f"which {option}=... names")
-        if name in (target, id):
-            raise TableError(
-                f"{option}=... names {name!r}, the {'target' if name == target else 'id'}. It must "
-                "be a column of its own."
-            )
-    return TableSchema(features, target, rare_label, id, source.reading, labels, work)
-
-
-def only_labelled(table: Any, target: str, source: OpenTable) -> Any:
-    """Return the rows of a table that have a label; how many are left out is noted."""
-    source.require([target], "which target=... names")
-    is_known = ~is_empty(table[target])
-    n_known, n_rows = int(is_known.sum()), len(is_known)
-    if not n_known:
-        raise TableError(
-            f"The column {target!r} is empty in all {n_rows:,} rows. Name another one."
-        )
-    if n_known < n_rows:
-        source.notes.append(
-            f"{n_rows - n_known:,} of {n_rows:,} rows have no label in {target!r} and are left out."
-        )
-    return table.filter(pa.array(is_known))
-
-
-def chosen_columns(source: OpenTable, target: str | None = None) -> list[str]:
-    """Return the columns to learn from: those that were asked for, without those left out."""
-    reading = source.reading
-    wanted = source.named("columns", reading.columns) or source.columns
-    dropped = source.named("drop", reading.drop)
-    if target in dropped:
-        raise TableError(f"drop=... and target=... both name {target!r}. The labels are needed.")
-    return [name for name in wanted if name not in dropped]
-
-
-def infer_features(source: OpenTable, table: Any, names: list[str]) -> tuple[Feature, ...]:
-    """Tell the kinds of columns; what was decided about them is noted."""
-    guesses, reading = {}, source.reading
-    source.check_dates()
-    categorical = source.named("categorical", reading.categorical)
-    numeric = source.named("numeric", reading.numeric)
-    both = [name for name in categorical if name in numeric]
-    if both:
-        raise TableError(f"categorical=... and numeric=... both name {both[0]!r}. Use one of them.")
-    for name in names:
-        format = PLAIN.adapted(name, reading)
-        if name in categorical:
-            guesses[name] = Guess("categorical", replace(format, codes=True, date_format=None))
-            continue
-        try:
-            guess = guess_column(table[name], name, format=format, numeric=name in numeric)
-        except TableError as error:
-            source.notes.append(f"{name!r} is left out. {error}")
-            continue
-        if dict(reading.date_formats()).get(name) not in (None, guess.format.date_format):
-            raise TableError(
-                f"date_format='{name}=...' does not fit the column {name!r}, which holds "
-                f"{table[name].drop_null()[0].as_py()!r}, for example. Use the format of its "
-                "values."
-            )
-        if guess.kind == "categorical" and is_prose(table[name]):
-            source.notes.append(
-                f"{name!r} holds free text and is left out. To learn from it as categories, use "
-                f"categorical={name!r}"
-            )
-            continue
-        guesses[name] = guess
-    if not guesses:
-        raise TableError(f"{source.name} has no column that a model can learn from.")
-    settled = settle_decimals(guesses, decimal=reading.decimal, sep=source.sep)
-    for guess in settled.values():
-        source.notes.extend(guess.notes)
-    return tuple(Feature(name, guess.kind, guess.format) for name, guess in settled.items())
-
-
 def reference_values(X: Any, schema: TableSchema) -> dict[str, Any]:
     """Return the usual value of each column: the median, or the most frequent category."""
     return {f.name: _usual(X[f.name], f.kind) for f in schema.features}
@@ -326,3 +227,74 @@ def _usual(column: Any, kind: str) -> Any:
     middle = column.median()
     # There is nothing half-way between false and true.
     return float(np.floor(middle)) if kind == "boolean" and middle == middle else float(middle)
+
+
+# --- single rows, from lines and requests ---
+
+
+class RowParser:
+    """Parses rows for a model: each value becomes what a column of a table would make of it.
+
+    >>> kinds = {"amount": "numeric", "opened": "date", "by": "categorical"}
+    >>> features = tuple(Feature(name, kind) for name, kind in kinds.items())
+    >>> parser = RowParser(TableSchema(features, target="fraud", rare_label="yes"))
+    >>> parser.values({"amount": "12.5", "opened": "2024-05-31", "by": " web "})
+    (12.5, 19874.0, 'web')
+    """
+
+    def __init__(self, schema: TableSchema, reading: ReadOptions = INFER_ALL) -> None:
+        self._features = schema.adapted(reading).features
+        self._columns = [(feature.name, feature.read) for feature in self._features]
+        weights = {} if schema.work is None else schema.work.columns
+        self._weights = {option: Feature(name, "numeric") for option, name in weights.items()}
+
+    def values(self, fields: Mapping[str, Any]) -> tuple[Any, ...]:
+        """Return the values of the model's columns, or raise an error that names the column."""
+        try:
+            return tuple([read(fields[name]) for name, read in self._columns])
+        except _ERRORS:  # which of them?
+            for feature in self._features:
+                _check(fields, feature)
+            raise
+
+    def weights(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the value and the effort of a case, as far as the model weighs them."""
+        return {
+            option: _weight(fields.get(feature.name), option, feature)
+            for option, feature in self._weights.items()
+        }
+
+    def frame(self, rows: Sequence[Sequence[Any]]) -> Any:
+        """Return parsed rows as a data frame for the model."""
+        return pd.DataFrame(
+            {
+                feature.name: pd.Series([row[place] for row in rows], dtype=feature.dtype)
+                for place, feature in enumerate(self._features)
+            }
+        )
+
+
+def _check(fields: Mapping[str, Any], feature: Feature) -> None:
+    """Raise an error if this column is missing, or cannot be parsed."""
+    if feature.name not in fields:
+        raise ValueError(
+            f"The column {feature.name!r} is missing. Write null if its value is unknown."
+        )
+    try:
+        feature.read(fields[feature.name])
+    except _ERRORS:
+        raise ValueError(feature.complaint(fields[feature.name], "got")) from None
+
+
+def _weight(given: Any, option: str, feature: Feature) -> float:
+    try:
+        number: float = feature.read(given)
+        if number > 0 if option == "effort" else number >= 0:
+            return number
+    except _ERRORS:
+        pass
+    least = "greater than 0" if option == "effort" else "of at least 0"
+    shown = "nothing" if given is None else f"{given!r:.80}"
+    raise ValueError(
+        f"{feature.name!r}, which {option}=... names, must be a number {least}; got {shown}."
+    )
