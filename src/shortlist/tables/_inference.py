@@ -155,14 +155,16 @@ class _Texts:
         said = f"{self.name!r} is read as {what}: {example!r} is {value}."
         self.notes.append(f"{said} If that is wrong, use {remedy}")
 
-    def as_text(self, format: ColumnFormat, what: str, *examples: str) -> Guess:
+    def as_text(self, format: ColumnFormat, what: str, *examples: str, remedy: str = "") -> Guess:
         """Return categories, and say that the column may be something else."""
         shown = " and ".join(repr(each) for each in examples or [self.first])
-        self.notes.append(
-            f"{self.name!r} {what}, such as {shown}, and is treated as text. To read it otherwise, "
-            f"write all values in one way, or use numeric={self.name!r} (with decimal=... or "
-            f"na=...) or date_format='{self.name}=DD/MM/YYYY'; to leave it out, drop={self.name!r}"
+        remedy = remedy or (
+            f"To read it otherwise, write all values in one way, or use numeric={self.name!r} "
+            f"(with decimal=... or na=...) or date_format='{self.name}=DD/MM/YYYY'; to leave it "
+            f"out, drop={self.name!r}"
         )
+        said = f"{self.name!r} {what}, such as {shown}, and is treated as text. {remedy}"
+        self.notes.append(said)
         return Guess("categorical", format)
 
     def note_dates(self, formats: Sequence[str], taken: str) -> bool:
@@ -359,7 +361,8 @@ def _plain_numbers(texts: _Texts, format: ColumnFormat) -> Guess | None:
         return None
     codes, exponents = texts.matching(_CODE), texts.where(texts.matching(_LIKE_EXPONENTS))
     if codes.any() and texts.all("^[0-9]+$"):
-        return texts.where(codes).as_text(format, "holds codes with leading zeros")
+        remedy = f"If they are numbers, use numeric={texts.name!r}"
+        return texts.where(codes).as_text(format, "holds codes with leading zeros", remedy=remedy)
     texts.note_dates(_NUMBERS_LIKE_DATES, "read as a number")
     if exponents.n_rows:
         first, remedy = exponents.first, f"categorical={texts.name!r}"
