@@ -42,6 +42,7 @@ DURABLE = ("tests/stream/test_durable.py",)
 SWAP = ("tests/service/test_swap.py",)
 CLOCK = ("tests/service/test_clock.py",)
 WORK = ("tests/online/test_budget_work.py",)
+ALARM = ("tests/online/test_alarm.py",)
 EFFORTS = ("tests/thresholds/test_efforts.py",)
 EFFORT_LAWS = ("tests/properties/test_effort_laws.py",)
 JOINT = ("tests/engines/test_local.py", "-k", "an_assignment_is")
@@ -184,8 +185,8 @@ MUTANTS = [
     Mutant("period begins late", "online/periods.py", "if origin + (quotient + 1) * length <= at:", "if origin + (quotient + 1) * length < at:"),
     Mutant("time goes back", "online/_time.py", "        self.now = max(self.now, moment)", "        self.now = moment"),
     Mutant("the newest answer is forgotten", "online/decisions.py", "            self._known.popitem(last=False)", "            self._known.popitem(last=True)"),
-    Mutant("alarm bets unfairly", "online/_alarms.py", "np.log1p((rate - estimate) / (1 - rate))", "np.log1p((rate - estimate) / 1)"),
-    Mutant("alarm too early", "online/_alarms.py", ">= -math.log(self._error)", ">= -math.log(self._error) / 2"),
+    Mutant("alarm bets unfairly", "online/_alarms.py", "shares[bettor] *= factors[bettor, place] * total / expected", "shares[bettor] *= factors[bettor, place]", ALARM),
+    Mutant("alarm too early", "online/_alarms.py", ">= -math.log(self._error)", ">= -math.log(self._error) / 2", ALARM),
     # Work
     Mutant("work of a flag not counted", "online/_pacing.py", "        ints[USED] += work", "        ints[USED] += 1", WORK),
     Mutant("a flag of any work fits", "online/_pacing.py", "if work > ints[TOTAL] - ints[KEPT] - ints[USED]:", "if 0 >= ints[TOTAL] - ints[KEPT] - ints[USED]:", WORK),

@@ -1,11 +1,9 @@
-"""How often two alarms are raised, with and without drift from the calibration scores.
+"""How often an alarm is raised, with and without drift from the calibration scores.
 
     python -m studies.promises.drift_alarm
 
-A threshold is calibrated with the guarantee "expected" on n normal scores and stays fixed.
-`RateAlarm` watches its flags and tests whether their rate is above the capacity. `DriftAlarm`
-watches the scores and tests whether they are like the calibration scores. `drift_alarm.csv` has
-the share of streams with an alarm and the median delay, by the kind of drift.
+`DriftAlarm` watches scores and tests whether they are like the calibration scores.
+`drift_alarm.csv` has the share of streams with an alarm and the median delay, by the kind of drift.
 """
 
 from __future__ import annotations
@@ -16,13 +14,11 @@ from pathlib import Path
 
 import numpy as np
 
-from shortlist import Capacity
-from shortlist.online import DriftAlarm, RateAlarm
-from shortlist.thresholds import calibrate_threshold
+from shortlist.online import DriftAlarm
 from studies.tables import Table, markdown_table, write_table
 
 HERE = Path(__file__).parent
-RATE, ERROR, N_ITEMS = 0.02, 0.01, 10_000
+ERROR, N_ITEMS = 0.01, 10_000
 
 Drift = Callable[[np.ndarray, np.random.Generator], np.ndarray]
 
@@ -43,41 +39,33 @@ DRIFTS: dict[str, Drift] = {
 }
 
 
-def _delays(n: int, kind: str, seed: int) -> tuple[int, int]:
-    """Return after how many items each alarm is raised; one more than there are if never."""
+def _delay(n: int, kind: str, seed: int) -> int:
+    """Return after how many items the alarm is raised; one more than there are if never."""
     rng = np.random.default_rng([seed, n])
     calibration, scores = rng.normal(size=n), DRIFTS[kind](rng.normal(size=N_ITEMS), rng)
     if "rounded" in kind:
         calibration, scores = calibration.round(), scores.round()
-    capacity = Capacity.fraction(RATE)
-    threshold = calibrate_threshold(calibration, capacity, guarantee="expected").value
-    evidence = (
-        RateAlarm(capacity, error=ERROR).track(scores > threshold),
-        DriftAlarm(calibration, error=ERROR, random_state=seed).track(scores),
-    )
-    first, second = (int(np.searchsorted(each, -np.log(ERROR))) + 1 for each in evidence)
-    return first, second
+    evidence = DriftAlarm(calibration, error=ERROR, random_state=seed).track(scores)
+    return int(np.searchsorted(evidence, -np.log(ERROR))) + 1
 
 
 def alarm_table(trials: int) -> Table:
-    """Return a row for each number of calibration scores, drift and alarm."""
+    """Return a row for each number of calibration scores and drift."""
     rows = []
     for n in (500, 5_000):
         for kind in DRIFTS:
-            delays = np.array([_delays(n, kind, seed) for seed in range(trials)])
-            for alarm, column in zip(("RateAlarm", "DriftAlarm"), delays.T, strict=True):
-                raised = float(np.mean(column <= N_ITEMS))
-                rows.append(
-                    {
-                        "calibration_scores": n,
-                        "drift": kind,
-                        "alarm": alarm,
-                        "alarms": raised,
-                        "error": float(np.sqrt(raised * (1 - raised) / trials)),
-                        "median_delay": float(np.median(column)) if raised > 0.5 else "",
-                        "streams": trials,
-                    }
-                )
+            delays = np.array([_delay(n, kind, seed) for seed in range(trials)])
+            raised = float(np.mean(delays <= N_ITEMS))
+            rows.append(
+                {
+                    "calibration_scores": n,
+                    "drift": kind,
+                    "alarms": raised,
+                    "error": float(np.sqrt(raised * (1 - raised) / trials)),
+                    "median_delay": float(np.median(delays)) if raised > 0.5 else "",
+                    "streams": trials,
+                }
+            )
     return rows
 
 

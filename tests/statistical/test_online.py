@@ -8,25 +8,9 @@ from shortlist.online import (
     BudgetController,
     DriftAlarm,
     QuantileTracker,
-    RateAlarm,
 )
-from shortlist.thresholds import calibrate_threshold
 from studies.online.replay import replay
 from studies.online.streams import simulate_stream
-
-
-@pytest.mark.parametrize("side", ["above", "below", "either"])
-def test_false_alarms_are_as_rare_as_promised(side):
-    """Checked after each of 5,000 items, at most five in a hundred streams ever raise the alarm."""
-    rng, error, trials = np.random.default_rng(0), 0.05, 400
-    raised = sum(
-        RateAlarm(Capacity.fraction(0.02), side=side, error=error)
-        .update(rng.random(5_000) < 0.02)
-        .raised
-        for _ in range(trials)
-    )
-    # Binomial(400, 0.05): 20 expected at most, standard deviation 4.4; three of them above.
-    assert raised <= 20 + 3 * 4.4
 
 
 @pytest.mark.parametrize(("n", "decimals"), [(10, 9), (200, 9), (200, 0), (2_000, 9)], ids=str)
@@ -45,21 +29,6 @@ def test_drift_alarms_without_drift_are_as_rare_as_promised(n, decimals):
     assert raised <= 20 + 3 * 4.4
 
 
-def test_a_rate_alarm_asks_another_question_than_a_drift_alarm():
-    """Without any drift, many thresholds from calibration have a rate above the capacity."""
-    capacity, raised = Capacity.fraction(0.05), np.zeros(2)
-    for seed in range(60):
-        rng = np.random.default_rng(seed)
-        calibration, scores = rng.normal(size=400), rng.normal(size=20_000)
-        threshold = calibrate_threshold(calibration, capacity, guarantee="expected").value
-        raised[0] += RateAlarm(capacity, error=0.01).update(scores > threshold).raised
-        raised[1] += DriftAlarm(calibration, error=0.01).update(scores).raised
-    # R ~ Beta(20, 381) has standard deviation 0.22 c: a third of all thresholds exceed the capacity
-    # by more than a tenth, which 20,000 items reveal. Drift alarms: Binomial(60, 0.01).
-    assert raised[0] > 15
-    assert raised[1] <= 3
-
-
 def test_a_drift_alarm_comes_in_time():
     """A shift by a quarter of a standard deviation is noticed within 600 scores, half the time."""
     delays = []
@@ -70,17 +39,6 @@ def test_a_drift_alarm_comes_in_time():
         delays.append(np.argmax(late) if late[-1] else 3_000)
     # The median is about 270 in 200 streams, with a standard error of about 40 in 60.
     assert np.median(delays) < 600
-
-
-def test_an_alarm_comes_in_time():
-    """At twice the capacity, half of the alarms come within 1,500 items at error 0.01."""
-    rng = np.random.default_rng(1)
-    delays = []
-    for _ in range(100):
-        evidence = RateAlarm(Capacity.fraction(0.01)).track(rng.random(10_000) < 0.02)
-        delays.append(np.argmax(evidence >= -np.log(0.01)) if evidence[-1] >= 4.6 else 10_000)
-    # The median of 100 delays around 1,000; its standard error is below 125 (1.25 sd / 10).
-    assert np.median(delays) < 1_500
 
 
 def test_the_tracker_keeps_its_rate_through_a_drift():

@@ -1,10 +1,9 @@
 """Decide about one item at a time, and keep a capacity over time."""
 
-from ._alarms import DriftAlarm, RateAlarm
+from ._alarms import DriftAlarm
 from ._budget import BudgetController
-from ._ema import EmaController
 from ._tracker import QuantileTracker
-from ._window import WindowController
+from ._window import EmaController, WindowController
 from .controller import Controller
 from .decisions import Decision
 from .periods import CalendarPeriod, FixedPeriod
@@ -18,6 +17,5 @@ __all__ = [
     "EmaController",
     "FixedPeriod",
     "QuantileTracker",
-    "RateAlarm",
     "WindowController",
 ]

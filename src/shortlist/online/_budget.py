@@ -15,9 +15,8 @@ from .._core.probing import check_probe
 from ..capacity import Capacity
 from ..exceptions import CapacityError
 from . import _pacing as book
-from ._inputs import WORK_UNITS, check_calibration_scores, flags_allowed, work_allowed
+from ._inputs import WORK_UNITS, TailScale, check_calibration_scores, flags_allowed, work_allowed
 from ._pacing import Ledger, open_ledger, stride_for, usual_flags
-from ._scale import TailScale
 from .controller import Controller
 
 _OUT_OF_DATE = 1 << 40  # so many arrivals since the threshold was computed

@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike
 
 from ..capacity import Capacity, exact
 from ..exceptions import CapacityError
-from ._inputs import count_work
-from ._scale import TailScale, score_at
+from ._inputs import TailScale, count_work, score_at
 from .controller import Controller
 from .decisions import ABOVE_THRESHOLD, BELOW_THRESHOLD, CAPACITY_USED_UP
 

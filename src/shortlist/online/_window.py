@@ -1,4 +1,4 @@
-"""The exact quantile of a sliding window."""
+"""Rules without a guarantee: the quantile of a sliding window, and the rule of the paper."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike
 
+from .._core.ranking import cut_after
 from ..capacity import Capacity
-from ._inputs import check_calibration_scores
-from ._scale import TailScale
+from ._inputs import FARTHEST_SCORE, TailScale, check_calibration_scores
 from .controller import Controller
 from .decisions import ABOVE_THRESHOLD, BELOW_THRESHOLD
 
@@ -161,3 +161,113 @@ class WindowController(Controller):
         """Translate all scores in the window."""
         self.state_floats[:] = old.translate(self.state_floats, to=new)
         self._find_threshold()
+
+
+# --- the rule of the paper: an exponential average of the flags moves the threshold --------------
+
+THRESHOLD, AVERAGE, RATE, ALPHA, STEP = range(5)
+
+
+@njit(cache=True)
+def _ema_step(
+    score: float, at: float, deciding: bool, work: int, number: float, floats: Any, ints: Any
+) -> tuple[int, float, float]:
+    threshold = floats[THRESHOLD]
+    if floats[RATE] <= 0.0:
+        return BELOW_THRESHOLD, np.inf, 0.0
+    flag = score > threshold
+    floats[AVERAGE] = (1.0 - floats[ALPHA]) * floats[AVERAGE] + floats[ALPHA] * flag
+    floats[THRESHOLD] += floats[STEP] if floats[AVERAGE] > floats[RATE] else -floats[STEP]
+    return (ABOVE_THRESHOLD, threshold, 1.0) if flag else (BELOW_THRESHOLD, threshold, 0.0)
+
+
+@njit(cache=True)
+def _ema_loop(items: Any, deciding: bool, answers: Any, floats: Any, ints: Any) -> None:
+    scores, times, works, numbers = items
+    codes, thresholds, probabilities = answers
+    for i in range(scores.size):
+        codes[i], thresholds[i], probabilities[i] = _ema_step(
+            scores[i], times[i], deciding, works[i], numbers[i], floats, ints
+        )
+
+
+class EmaController(Controller):
+    r"""Follow the flag rate by the rule of the paper, section 5.2.
+
+    The threshold rises by `step` while the exponential average of the flags is above the rate, and
+    falls by `step` otherwise. The rule makes no guarantee. The average is skewed; therefore its
+    *median* is driven to the rate, and the rate itself ends up above the capacity unless `alpha` is
+    far below it. With a large step the threshold oscillates. :class:`QuantileTracker` has neither
+    problem.
+
+    Parameters
+    ----------
+    capacity : Capacity
+        A fraction, a count with `per`, or a multiple together with `prevalence`.
+    calibration_scores : array-like of shape (n_items,)
+        Recent scores of the model, for the first threshold.
+    alpha : float, default=0.002
+        Weight of the newest item in the average.
+    step : float, default=None
+        By how much the threshold moves, in units of the score. The paper gives no value. `None` is
+        a thousandth of half the distance between the 16th and the 84th percentile of the
+        calibration scores; for normal scores, half that distance is the standard deviation.
+    **shared
+        `prevalence`, the share of rare items, for a multiple; and `remember` as for
+        :class:`Controller`.
+
+    Notes
+    -----
+    :math:`\hat P_t = (1 - \alpha) \hat P_{t-1} + \alpha\,\text{flag}_t`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from shortlist import Capacity
+    >>> from shortlist.online import EmaController
+    >>> ema = EmaController(Capacity.fraction(0.1), calibration_scores=np.arange(100), step=0.5)
+    >>> [ema.decide(score).threshold for score in (95.0, 10.0, 10.0)]
+    [89.0, 89.5, 90.0]
+    """
+
+    compiled_step = staticmethod(_ema_step)
+    compiled_loop = staticmethod(_ema_loop)
+
+    def __init__(
+        self,
+        capacity: Capacity,
+        *,
+        calibration_scores: ArrayLike,
+        alpha: float = 0.002,
+        step: float | None = None,
+        **shared: Any,
+    ) -> None:
+        super().__init__(
+            capacity,
+            calibration_scores=calibration_scores,
+            alpha=alpha,
+            step=step,
+            **shared,
+        )
+        self.check_capacity(capacity)
+        scores, rate = check_calibration_scores(calibration_scores), self.rate(capacity)
+        k = capacity.as_ratio(self.options.get("prevalence")) * scores.size
+        threshold = cut_after(scores, int(k)).value
+        if not np.isfinite(threshold):  # everything may be flagged: start at the lowest score
+            threshold = float(scores.min())
+        if step is None:
+            low, high = np.quantile(scores, [0.16, 0.84])
+            step = float(high - low) / 2_000 or 1e-3
+        self.state_floats = np.array([threshold, rate, rate, alpha, step])
+        self.state_ints = np.zeros(0, dtype=np.int64)
+
+    def apply_capacity(self, capacity: Capacity) -> None:
+        """Set the rate."""
+        self.state_floats[RATE] = self.rate(capacity)
+
+    def change_scale(self, old: TailScale, new: TailScale) -> None:
+        """Translate the threshold, and the step with the spread of the scores."""
+        floats = self.state_floats
+        floats[THRESHOLD] = old.translate(floats[THRESHOLD : THRESHOLD + 1], to=new)[0]
+        step = float(floats[STEP]) * (new.central_spread / old.central_spread)
+        floats[STEP] = min(max(step, 1.0 / FARTHEST_SCORE), FARTHEST_SCORE)

@@ -21,6 +21,7 @@ from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError
 from ._inputs import (
     Arrivals,
+    TailScale,
     check_calibration_scores,
     check_names,
     check_options,
@@ -28,7 +29,6 @@ from ._inputs import (
     check_score_array,
     check_work,
 )
-from ._scale import TailScale
 from ._time import Timeline
 from .decisions import (
     MOMENT_REFUSED,
