@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.arrays import Floats, Mask, Rows
+from .._core.arrays import Doubles, Floats, Mask, Rows
 from .._core.ranking import lift
 from ..exceptions import TableError
 from ..metrics.counted import CountedRows, count_rows
@@ -148,6 +148,11 @@ class Cases:
         order = self.order if own is None else self.order[own[self.order]]
         work = np.cumsum(efforts[order])
         return int(np.searchsorted(work, float(capacity.max_effort(n_items)), side="right"))
+
+    def work(self, model: TableModel) -> Doubles | None:
+        """Return what the flags take, and 0 for other cases; None without a budget of work."""
+        _, efforts = model.limit_for(model.weighed_by(self.rows)[1])
+        return None if efforts is None else np.where(self.flagged, efforts, 0.0)
 
     def name(self, place: int) -> str:
         """Return the id of a case, or its row below the heading; long ids are cut short."""

@@ -34,38 +34,31 @@ def by_segment(model: TableModel, cases: Cases, column: str) -> dict[str, Any]:
     names = cases.segments
     assert names is not None
     found, counts = np.unique(names, return_counts=True)
-    ranked = found[np.argsort(-counts, kind="stable")]
-    kept = ranked if ranked.size <= _MOST_SEGMENTS + 1 else ranked[:_MOST_SEGMENTS]
-    names = np.where(np.isin(names, kept), names, _OTHERS)
-    listed = [*kept.tolist(), *([_OTHERS] if kept.size < ranked.size else [])]
-    groups = [_measure(model, cases, name, names == name) for name in listed]
-    _compare_found(groups)
-    return {
-        "kind": "segment",
-        "column": column,
-        "unit": None,
-        "n_groups": int(ranked.size),
-        "groups": groups,
-    }
+    ranked = found[np.argsort(-counts, kind="stable")].tolist()
+    listed = ranked
+    if len(ranked) > _MOST_SEGMENTS + 1:
+        listed = [*ranked[:_MOST_SEGMENTS], _OTHERS]
+        names = np.where(np.isin(names, listed), names, _OTHERS)
+    groups = _measured(model, cases, names, listed)
+    return {"kind": "segment", "column": column, "unit": None, "n_groups": len(ranked), **groups}
 
 
 def by_time(model: TableModel, cases: Cases, column: str) -> dict[str, Any]:
     """Measure the rule in each period, the oldest first, and compare its flags with the room."""
     moments = pd.Series(pd.to_datetime(cases.days, unit="D"))
     unit, periods = _in_periods(moments)
-    listed = sorted(set(periods[moments.notna()]))
-    if moments.isna().any():
-        listed.append(EMPTY)
-    groups = [_measure(model, cases, name, periods == name) for name in listed]
+    listed = sorted(set(periods), key=lambda name: (name == EMPTY, name))
+    groups = _measured(model, cases, periods, listed)
+    _compare_flags(model, groups["groups"])
+    return {"kind": "time", "column": column, "unit": unit, "n_groups": len(listed), **groups}
+
+
+def _measured(
+    model: TableModel, cases: Cases, names: NDArray[Any], listed: list[str]
+) -> dict[str, list[dict[str, Any]]]:
+    groups = [_measure(model, cases, name, names == name) for name in listed]
     _compare_found(groups)
-    _compare_flags(model, groups)
-    return {
-        "kind": "time",
-        "column": column,
-        "unit": unit,
-        "n_groups": len(groups),
-        "groups": groups,
-    }
+    return {"groups": groups}
 
 
 def _measure(model: TableModel, cases: Cases, name: str, own: Mask) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core.arrays import Doubles
 from .._core.intervals import Interval, mean_lower, proportion_interval
 from .._core.written import number
 from ..tables import TableModel
@@ -35,40 +36,36 @@ def judge_promise(
     *,
     room: int,
     seen: SeenRows | None = None,
-    of_work: tuple[str, str] | None = None,
+    work: Doubles | None = None,
 ) -> dict[str, Any]:
-    """Compare the number of flags on new cases with the capacity.
+    """Compare the number of flags on new cases, or their work, with the capacity.
 
     `room` is how many the capacity allows. `seen` tells how many of the cases the model was fitted
     on; None if that is not known. If there are more of them than chance explains, there is no
-    verdict. For a budget of work, `of_work` is the verdict about it and its explanation.
+    verdict. For a budget, `work` is what the flag of each case takes, and 0 without a flag.
     """
     classifier = model.classifier
-    calibrations = classifier.calibrations_
-    as_many, as_few = chances_of_flags(calibrations, n_items, n_flagged)
-    verdict = _verdict(n_flagged, room, as_many, calibrations)
-    explanation = _EXPLANATIONS[verdict].format(
-        flagged=f"{n_flagged:,}",
-        n=f"{n_items:,}",
-        room=f"{room:,}",
-        over=f"{n_flagged - room:,}",
-        chance=percent(as_many),
-    )
-    if verdict == "kept" and as_few < _UNLIKELY:
-        explanation += _FEW.format(few=percent(as_few))
-    if of_work is not None and verdict != "silent":
-        verdict, explanation = of_work
-    if seen is not None and seen.is_surprising:
-        verdict = "seen"
+    as_many, as_few = chances_of_flags(classifier.calibrations_, n_items, n_flagged)
+    said = f"The rule flagged {n_flagged:,} of {n_items:,} cases"
+    if all(each.k < 0 and each.share == 0 for each in classifier.calibrations_):
+        verdict, explanation = "silent", f"{said}. {_SILENT}"
+    elif work is None:
+        verdict, explanation = _judge_flags(n_flagged, room, as_many, as_few)
+        explanation = f"{said}. The capacity allows {room:,}.{explanation}"
+    else:
+        verdict, explanation = _judge_work(model, work)
+        explanation = f"{said}, {explanation}"
     if seen is not None and seen.in_words is not None:
+        verdict = "seen" if seen.is_surprising else verdict
         explanation = f"{seen.in_words} {explanation}"
+    allowed = room if work is None else float(classifier.capacity.max_effort(n_items))
     return {
         "capacity": model_capacity(model),
         "capacity_fraction": classifier.capacity_fraction_,
         "unit": classifier.capacity.kind,
         "room": room,
-        "room_in_words": _room_in_words(model, n_items, room),
-        "allowed": float(classifier.capacity.max_effort(n_items)) if of_work else room,
+        "room_in_words": number(allowed) + ("" if work is None else f" {model.unit}"),
+        "allowed": allowed,
         "guarantee": classifier.guarantee,
         "confidence": classifier.confidence,
         "in_words": model_guarantee(model),
@@ -76,7 +73,7 @@ def judge_promise(
         "n_flagged": n_flagged,
         "seen": seen,
         "flag_rate": n_flagged / n_items,
-        "expected_flags": expected_flags(calibrations, n_items),
+        "expected_flags": expected_flags(classifier.calibrations_, n_items),
         "chance_of_as_many": as_many,
         "chance_of_as_few": as_few,
         "verdict": verdict,
@@ -85,50 +82,36 @@ def judge_promise(
     }
 
 
-def judge_work(model: TableModel, cases: Cases) -> tuple[str, str] | None:
-    """Compare the work of the flags with a budget; return the verdict and why; None without one.
+def _judge_flags(n_flagged: int, room: int, as_many: float, as_few: float) -> tuple[str, str]:
+    if n_flagged > room:
+        explanation = f" {_ALIKE} many flags or more would be {percent(as_many)}."
+        if as_many >= _UNLIKELY:
+            return "chance", explanation
+        return "broken", f"{explanation} {_CHANGED}"
+    if as_few >= _UNLIKELY:
+        return "kept", ""
+    return "kept", (
+        f" {_ALIKE} few flags or fewer would be {percent(as_few)}. The scores have probably "
+        "shifted, and capacity is left unused."
+    )
+
+
+def _judge_work(model: TableModel, work: Doubles) -> tuple[str, str]:
+    """Compare the work of the flags with a budget.
 
     If it is exceeded, bets against "the mean work is within the budget" tell whether chance can
     explain that. They are exact for every law of the work, because it is bounded.
     """
-    classifier = model.classifier
-    _, efforts = model.weighed_by(cases.rows)
-    if efforts is None or classifier.capacity.kind != "effort":
-        return None
-    costs = np.where(cases.flagged, efforts, 0.0)
-    spent, allowed = float(costs.sum()), float(classifier.capacity.max_effort(cases.n_items))
-    said = (
-        f"The rule flagged {cases.n_flagged:,} of {cases.n_items:,} cases, which take "
-        f"{number(spent)} {model.unit}. The capacity allows {number(allowed)}."
-    )
+    spent = float(work.sum())
+    allowed = float(model.classifier.capacity.max_effort(work.size))
+    said = f"which take {number(spent)} {model.unit}. The capacity allows {number(allowed)}."
     if spent <= allowed:
         return "kept", said
-    most = float(classifier.max_effort or efforts.max())
-    surely = most * mean_lower(np.minimum(costs / most, 1.0), error=_UNLIKELY)
-    if surely <= allowed / cases.n_items:
+    most = float(model.classifier.max_effort or work.max())
+    surely = most * mean_lower(np.minimum(work / most, 1.0), error=_UNLIKELY)
+    if surely <= allowed / work.size:
         return "chance", f"{said} The difference is no more than chance can explain."
-    return "broken", (
-        f"{said} If these cases were like the calibration cases, so much more would have a "
-        f"probability below {percent(_UNLIKELY)}. They have probably changed: see the section on "
-        "drift, and recalibrate the threshold on recent cases."
-    )
-
-
-def _room_in_words(model: TableModel, n_items: int, room: int) -> str:
-    capacity = model.classifier.capacity
-    if capacity.kind != "effort":
-        return number(room)
-    return f"{number(float(capacity.max_effort(n_items)))} {model.unit}"
-
-
-def _verdict(
-    n_flagged: int, room: int, as_many: float, calibrations: list[CalibratedThreshold]
-) -> str:
-    if all(each.k < 0 and each.share == 0 for each in calibrations):
-        return "silent"
-    if n_flagged <= room:
-        return "kept"
-    return "chance" if as_many >= _UNLIKELY else "broken"
+    return "broken", f"{said} {_ALIKE} much or more would be below {percent(_UNLIKELY)}. {_CHANGED}"
 
 
 _HEADLINES = {
@@ -138,27 +121,14 @@ _HEADLINES = {
     "silent": "This model flags nothing",
     "seen": "No verdict: the model has seen these cases before",
 }
-_EXPLANATIONS = {
-    "kept": "The rule flagged {flagged} of {n} cases. The capacity allows {room}.",
-    "chance": (
-        "The rule flagged {flagged} of {n} cases, {over} more than the capacity of {room}. If "
-        "these cases are like the calibration cases, the probability of so many flags or more is "
-        "{chance}."
-    ),
-    "broken": (
-        "The rule flagged {flagged} of {n} cases, {over} more than the capacity of {room}. If "
-        "these cases were like the calibration cases, the probability of so many flags or more "
-        "would be {chance}. They have probably changed: see the section on drift, and recalibrate "
-        "the threshold on recent cases."
-    ),
-    "silent": (
-        "There were too few calibration cases for the guarantee, so the rule keeps its promise by "
-        "flagging none of {n} cases. Fit the model on more cases, or with a weaker guarantee."
-    ),
-}
-_FEW = (
-    " If these cases are like the calibration cases, the probability of so few flags or fewer is "
-    "{few}. The scores have probably shifted, and capacity is left unused."
+_ALIKE = "If these cases were like the calibration cases, the probability of so"
+_CHANGED = (
+    "They have probably changed: see the section on drift, and recalibrate the threshold on recent "
+    "cases."
+)
+_SILENT = (
+    "There were too few calibration cases for the guarantee, so the rule keeps its promise by "
+    "flagging none. Fit the model on more cases, or with a weaker guarantee."
 )
 
 

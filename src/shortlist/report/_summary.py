@@ -19,7 +19,7 @@ from ..tables.reasons import reasons_for, value_in_words
 from ._cases import Cases, read_cases
 from ._found import compare_rules, cut_table, judge_reviews, spread_cuts, value_found
 from ._groups import by_segment, by_time
-from ._promise import judge_promise, judge_work, measure_drift
+from ._promise import judge_promise, measure_drift
 from ._words import model_capacity, short
 
 
@@ -100,7 +100,7 @@ def make_report(
             cases.n_flagged,
             room=cases.room(model, model.classifier.reference_prevalence_),
             seen=cases.seen,
-            of_work=judge_work(model, cases),
+            work=cases.work(model),
         ),
         "list": top_of_list(model, cases),
         "groups": [
