@@ -31,7 +31,7 @@ def demo(
     check_writable(out)
     with shell.progress("Fitting a forest to 20,000 simulated card payments"):
         numbers, curve = run_demo()
-        _draw(numbers, curve, out)
+        _draw(curve, out)
     picture = str(out.resolve())
     if as_json:
         shell.print_json({**numbers, "picture": picture})
@@ -76,12 +76,11 @@ def run_demo(n_samples: int = 40_000, n_trees: int = 200) -> tuple[dict[str, Any
         "n_test": y_test.size,
         "n_rare": int(y_test.sum()),
         "max_flags": capacity.max_flags(y_test.size, _PREVALENCE),
-        "threshold": model.threshold_,
     }
     return numbers, capacity_curve(y_test, model.score_samples(X_test), max_fraction=0.1)
 
 
-def _draw(numbers: dict[str, Any], curve: CapacityCurve, path: Path) -> None:
+def _draw(curve: CapacityCurve, path: Path) -> None:
     """Save the picture of detection against capacity."""
     from .._core.extras import load_extra
     from ..capacity import Capacity
@@ -94,12 +93,6 @@ def _draw(numbers: dict[str, Any], curve: CapacityCurve, path: Path) -> None:
         name="Random forest, calibrated on held-out data",
         capacity=Capacity.multiple(_MULTIPLE),
     ).plot(figure.subplots(), x="flags", marginal=True, curve_kwargs={"color": "black"})
-    default = numbers["rules"][0]
-    style: dict[str, Any] = {"color": "tab:red", "markersize": 9, "markeredgewidth": 2}
-    words = "Same forest, default threshold"
-    display.ax_.plot(
-        [default.flagged], [default.found / numbers["n_rare"]], "x", label=words, **style
-    )
     display.ax_.legend(loc="center right")
     display.ax_.set_title("What does a review capacity find?")
     with write_whole(path) as file:

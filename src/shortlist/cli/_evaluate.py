@@ -194,7 +194,7 @@ def _print_capacities(result: Evaluation) -> None:
     capacity = f"budget pays for about {share} of them" if of_work else f"capacity is {share}"
     typer.echo(f"{result.n_items:,} cases; the model's {capacity}.")
     _print_curve(result.capacities)
-    shell.print_budgets(result.money)
+    shell.print_money(result.money, budgets=True)
     reviewer = result.next_reviewer
     if reviewer.load > 1 or not of_work:
         typer.echo(

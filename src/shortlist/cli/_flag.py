@@ -103,16 +103,14 @@ def _opened(out: Path | None, *, whole: bool) -> Iterator[BinaryIO]:
 
 def _print(summary: FlagSummary, out: Path | None, as_json: bool) -> None:
     if as_json and out is not None:
-        shell.print_json(
-            {**vars(summary), "flagged_fraction": summary.flagged_fraction, "out": str(out)}
-        )
+        shell.print_json({**vars(summary), "out": str(out)})
         return
     of_work = summary.effort is not None
     capacity = "" if of_work else f"capacity is {shell.percent(summary.capacity_fraction)}, the "
+    share = summary.n_flagged / summary.n_items if summary.n_items else None
     typer.echo(
-        f"{summary.n_flagged:,} of {summary.n_items:,} flagged "
-        f"({shell.percent(summary.flagged_fraction)}). The {capacity}guarantee "
-        f"{'is ' if of_work else ''}{summary.guarantee!r}.",
+        f"{summary.n_flagged:,} of {summary.n_items:,} flagged ({shell.percent(share)}). The "
+        f"{capacity}guarantee {'is ' if of_work else ''}{summary.guarantee!r}.",
         err=True,
     )
     taken = ""

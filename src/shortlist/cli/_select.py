@@ -56,11 +56,6 @@ def select(
             "Missing option '--count', such as --count 50; or --budget 480 with --effort."
         )
     counts = _counts(count) if count else None
-    if counts is not None and isinstance(counts, dict) == (segment is None):
-        raise typer.BadParameter(
-            "--segment and a count for each segment belong together, as in: --segment team --count "
-            "north=20,south=30"
-        )
     from ..tables import WorkColumns, select_rows
     from ..tables.write import output_format
 

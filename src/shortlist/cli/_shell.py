@@ -194,43 +194,34 @@ RULES: Cells = {
 }
 
 
-def print_money(money: Money | None) -> None:
-    """Print what rules find, in money."""
+def print_money(money: Money | None, *, budgets: bool = False) -> None:
+    """Print what rules find in money, or what the model's lists would find with other budgets."""
     if money is None:
         return
-    print_table(
-        {
-            "Rule": ("rule", ""),
-            "Flagged": ("flagged", number),
-            f"Spent ({money.unit})": ("effort", number),
-            "Value found": ("value", number),
-            "Of all value": ("value_share", percent),
-        },
-        money.rules,
-        title=f"Value found within {number(money.allowed, 12)} {money.unit}; all rare cases are "
-        f"worth {number(money.total_value)}",
-        caption="If flags take more than that, they are worked off in a random order.",
-    )
-    typer.echo(money.one_more_in_words)
-
-
-def print_budgets(money: Money | None) -> None:
-    """Print what other budgets would find."""
-    if money is None:
-        return
-    print_table(
-        {
-            "Budget": ("budget", lambda budget: f"{number(budget, 12)} {money.unit}"),
-            "Spent": ("effort", number),
-            "Cases": ("n_flagged", number),
-            "Value found": ("value", number),
-            "Of all value": ("value_share", percent),
-            "One more unit": ("price", number),
-        },
-        money.points,
-        title="What other budgets would find",
-        n_left=0,
-    )
+    found: Cells = {"Value found": ("value", number), "Of all value": ("value_share", percent)}
+    rules: Cells = {
+        "Rule": ("rule", ""),
+        "Flagged": ("flagged", number),
+        f"Spent ({money.unit})": ("effort", number),
+        **found,
+    }
+    points: Cells = {
+        "Budget": ("budget", lambda budget: f"{number(budget, 12)} {money.unit}"),
+        "Spent": ("effort", number),
+        "Cases": ("n_flagged", number),
+        **found,
+        "One more unit": ("price", number),
+    }
+    worth = f"all rare cases are worth {number(money.total_value)}"
+    if budgets:
+        print_table(points, money.points, title="What other budgets would find", n_left=0)
+    else:
+        print_table(
+            rules,
+            money.rules,
+            title=f"Value found within {number(money.allowed, 12)} {money.unit}; {worth}",
+            caption="If flags take more than that, they are worked off in a random order.",
+        )
     typer.echo(money.one_more_in_words)
 
 

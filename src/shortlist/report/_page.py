@@ -215,22 +215,7 @@ def detection_chart(summary: dict[str, Any], *, width: float, height: float) -> 
         "cut_y": frame.y(cuts["detection"][now]),
         "x_ticks": [(frame.x(tick), number(tick)) for tick in _ticks(most, width)],
         "y_ticks": [(frame.y(tick), f"{100 * tick:g}\u00a0%") for tick in (0.25, 0.5, 0.75, 1)],
-        "others": _others(summary["comparison"]["rules"], frame, data["n_rare"]),
     }
-
-
-def _others(rules: list[dict[str, Any]], frame: Frame, n_rare: int) -> list[dict[str, Any]]:
-    """Return the positions of rules with another ranking or threshold, if they fit the chart."""
-    return [
-        {
-            "mark": rule["kind"],
-            "name": rule["rule"],
-            "x": frame.x(rule["flagged"]),
-            "y": frame.y(rule["found"] / n_rare),
-        }
-        for rule in rules
-        if rule["kind"] == "default" and rule["flagged"] <= frame.x_most
-    ]
 
 
 def period_chart(groups: list[dict[str, Any]], *, width: float, height: float) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, Self
@@ -90,22 +90,15 @@ class CaseReader:
         self.segments: Counter[str] = Counter()
         self.types: dict[str, str] = {}
         self.notes: list[str] = []
-        self._chunk: Any = None
 
     def __iter__(self) -> Iterator[CaseRows]:
         with self._schema.open(self.path, reading=self._reading) as source:
             kept, excluded = self._columns(source)
-
-            def chunks(wanted: Collection[str]) -> Iterator[Any]:
-                """Read what is carried along as well, and remember the latest chunk."""
-                others = [name for name in (self.id, self._segment) if name is not None]
-                for self._chunk in source.chunks(list(dict.fromkeys([*wanted, *kept, *others]))):
-                    yield self._chunk
-
-            for rows in self._schema.rows(replace(source, chunks=chunks), target=self._target):
+            others = [*kept, *(name for name in (self.id, self._segment) if name is not None)]
+            for rows, chunk in self._schema.chunks(source, target=self._target, also=others):
                 if not len(rows.X):
                     continue
-                cases = self._cases(rows, kept)
+                cases = self._cases(rows, chunk, kept)
                 self.n_read += len(cases)
                 if excluded is not None and cases.names is not None:
                     cases = cases.take(np.flatnonzero(~excluded.found(cases.names)))
@@ -134,8 +127,8 @@ class CaseReader:
             return kept, None
         return kept, read_exclusions(self._exclude, self.id, source.reading)
 
-    def _cases(self, rows: TableRows, kept: dict[str, str]) -> CaseRows:
-        chunk, segments = self._chunk, None
+    def _cases(self, rows: TableRows, chunk: Any, kept: dict[str, str]) -> CaseRows:
+        segments = None
         if self._segment is not None:
             segments = as_texts(chunk[self._segment], self._segment)
             self.segments.update(segments.tolist())

@@ -48,11 +48,6 @@ class FlagSummary:
     allowed: float | None = None
     unit: str = "cases"
 
-    @property
-    def flagged_fraction(self) -> float | None:
-        """The share of flagged rows; None if there were no rows."""
-        return self.n_flagged / self.n_items if self.n_items else None
-
 
 def flag_rows(
     model: TableModel,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -115,6 +115,12 @@ class TableSchema:
 
         Missing columns raise an error immediately, before the first chunk is read.
         """
+        return (rows for rows, _ in self.chunks(source, target=target))
+
+    def chunks(
+        self, source: OpenTable, *, target: str | None = None, also: Collection[str] = ()
+    ) -> Iterator[tuple[TableRows, Any]]:
+        """Read the rows as :meth:`rows`, each with its chunk, which has other columns as well."""
         wanted = [feature.name for feature in self.features]
         source.require(wanted, "which the model needs")
         source.check_dates()
@@ -127,12 +133,12 @@ class TableSchema:
         for option, name in self._work.columns.items():
             source.require([name], f"which {option}=... names")
             wanted.append(name)
-        wanted = list(dict.fromkeys(wanted))
+        wanted = list(dict.fromkeys([*wanted, *also]))
         return self.adapted(source.reading)._converted(source, wanted, target)
 
     def _converted(
         self, source: OpenTable, wanted: list[str], target: str | None
-    ) -> Iterator[TableRows]:
+    ) -> Iterator[tuple[TableRows, Any]]:
         n_before, n_empty, first_empty, ids = 0, 0, "", RepeatedIds()
         for chunk in source.chunks(wanted):
             place = Place(source.name, n_before)
@@ -143,7 +149,7 @@ class TableSchema:
                 n_empty += len(empty)
             if target is not None and rows.ids is not None:
                 ids.add(rows.ids)
-            yield rows
+            yield rows, chunk
             n_before += chunk.num_rows
         if n_empty:
             source.notes.append(

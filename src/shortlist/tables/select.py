@@ -218,8 +218,8 @@ def _check_count(
         return
     if isinstance(count, Mapping) == (segment is None):
         raise TableError(
-            "segment=... and a count for each segment belong together, such as 20 for north and 30 "
-            "for south."
+            "segment=... and a count for each segment belong together, as in: segment=team and "
+            "count=north=20,south=30"
         )
     counts = list(count.values()) if isinstance(count, Mapping) else [count]
     if min(counts, default=0) < 0:
@@ -238,7 +238,7 @@ class _Pool:
     def __init__(self, model: TableModel, most: Any) -> None:
         self._model, self._most = model, most
         self._parts: list[CaseRows] = []
-        self._n_held, self._floor = 0, -np.inf
+        self._n_held = 0
         self.ids = RepeatedIds()
 
     def add(self, cases: CaseRows) -> None:
@@ -248,17 +248,12 @@ class _Pool:
         scores = np.zeros(0)
         if len(cases):
             scores = np.asarray(self._model.classifier.score_samples(cases.X), dtype=np.float64)
-        cases = replace(cases, scores=scores)
-        if self._floor > -np.inf:
-            cases = cases.take(np.flatnonzero(lift(scores) >= self._floor))
-        self._parts.append(cases)
+        self._parts.append(replace(cases, scores=scores))
         self._n_held += len(cases)
         if self._most is not None and self._n_held > 2 * self._most + _SPARE:
             ranked = self.ranked()
-            ranked = ranked.take(np.arange(min(self._most, len(ranked))))
-            if len(ranked) == self._most:
-                self._floor = float(lift(ranked.scores[-1:])[0]) if self._most else np.inf
-            self._parts, self._n_held = [ranked], len(ranked)
+            self._parts = [ranked.take(np.arange(min(self._most, len(ranked))))]
+            self._n_held = len(self._parts[0])
 
     def ranked(self) -> CaseRows:
         """Return the rows, the most suspicious first; each id with its highest score only."""

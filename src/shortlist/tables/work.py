@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,6 @@ from ..thresholds import Selection as ChosenList
 from ..thresholds import select
 from .column_format import ColumnFormat
 from .columns import Feature, Place
-
-_ANY_UNIT = "units"
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,7 @@ class WorkColumns:
     effort: str | None = None
     budget: float | None = None
     worth: float | None = None
-    unit: str = _ANY_UNIT
+    unit: str = "units"
     max_effort: float | None = None
 
     def __post_init__(self) -> None:
@@ -61,12 +59,9 @@ class WorkColumns:
 
     def after(self, kept: WorkColumns | None) -> WorkColumns:
         """Return this with everything that is not said here taken from a model."""
-        if kept is None:
-            return self
-        named = {name: getattr(self, name) for name in ("value", "effort", "worth", "max_effort")}
-        said = {name: given for name, given in named.items() if given is not None}
-        unit = kept.unit if self.unit == _ANY_UNIT else self.unit
-        return replace(kept, **said, budget=self.budget, unit=unit)
+        every = {each.name: (getattr(self, each.name), each.default) for each in fields(self)}
+        said: dict[str, Any] = {n: given for n, (given, usual) in every.items() if given != usual}
+        return replace(kept or self, **said)
 
     def for_list(self, kept: WorkColumns | None) -> WorkColumns:
         """Return this for a list: with a model's columns, and its efforts if there is a budget."""
