@@ -202,7 +202,7 @@ MUTANTS = [
     Mutant("probes free no slot", "_core/probing.py", "result.flagged[listed[listed.size - n_probes :]] = False", "result.flagged[listed[:0]] = False", ("tests/feedback/test_probes.py",)),
     Mutant("a probability of one slot", "_core/probing.py", "result.probabilities[below] = n_probes / below.size", "result.probabilities[below] = 1 / below.size", ("tests/feedback/test_probes.py",)),
     Mutant("missed at twice the error", "feedback/_reviews.py", "binom.cdf(hits, n, share) <= error / 2", "binom.cdf(hits, n, share) <= 2 * error", MISSED),
-    Mutant("missed in one batch, one less", "feedback/_reviews.py", "hypergeom.sf(hits - 1, total, n, drawn) > error / 2", "hypergeom.sf(hits, total, n, drawn) > error / 2", MISSED),
+    Mutant("missed one less", "feedback/_reviews.py", "float(binom.sf(hits - 1, n, share))", "float(binom.sf(hits, n, share))", MISSED),
     Mutant("unknown outcomes are common", "feedback/_missed.py", "most = reviews.strata(reviews.is_rare | reviews.is_unknown)[0]", "most = reviews.strata(reviews.is_rare)[0]", MISSED),
     Mutant("looks cost nothing", "feedback/_missed.py", 'error /= check_count("look", look) * (look + 1)', 'check_count("look", look)', MISSED),
     # Model files

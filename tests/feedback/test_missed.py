@@ -8,7 +8,7 @@ from scipy.stats import binom, hypergeom
 
 from shortlist import Capacity, select
 from shortlist.feedback import estimate_missed
-from shortlist.feedback._reviews import from_shares, from_strata, from_total
+from shortlist.feedback._reviews import from_shares, from_strata
 
 
 def reviewed(*, found=30, hits=12, probes=200, unknown=0, probability=0.1):
@@ -19,14 +19,14 @@ def reviewed(*, found=30, hits=12, probes=200, unknown=0, probability=0.1):
     return outcomes, reasons, [1.0] * found + [probability] * probes
 
 
-@pytest.mark.parametrize(("total", "drawn"), [(30, 10), (60, 6)])
-def test_one_batch_is_covered_exactly(total, drawn):
-    """By enumeration: whatever the number of rare cases, the interval covers it."""
+@pytest.mark.parametrize(("total", "drawn"), [(30, 10), (60, 6), (20, 15), (8, 8), (200, 3)])
+def test_probes_of_one_batch_are_covered(total, drawn):
+    """By enumeration: drawn without replacement, whatever the number of rare cases."""
     for rare in range(total + 1):
         hits = np.arange(max(0, drawn - (total - rare)), min(rare, drawn) + 1)
         covered = 0.0
         for x in hits:
-            low, high = from_total(int(x), drawn, total, error=0.05)
+            low, high = from_shares(int(x), drawn / total, error=0.05)
             covered += hypergeom.pmf(x, total, rare, drawn) * (low <= rare <= high)
         assert covered >= 0.95 - 1e-9
 

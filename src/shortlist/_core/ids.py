@@ -25,6 +25,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
+from scipy.stats import rankdata
 from sklearn.utils import indexable
 
 from .arrays import Doubles, Mask, Rows, TieKeys
@@ -160,16 +161,6 @@ def lots_of(keys: Doubles) -> Doubles:
     Keys put tied items in order. Whether an item is drawn must not depend on its place there.
     """
     return _unit_interval(_mix(_mix((keys * 2.0**53).astype(np.uint64) ^ _LOTS)))
-
-
-def check_keyed_alike(by_ids: bool, calibrated_by_ids: bool) -> None:
-    """Raise an error if keys come from another source than in calibration."""
-    if by_ids != calibrated_by_ids:
-        raise ValueError(
-            f"Ties were calibrated {'with' if calibrated_by_ids else 'without'} ids, and these "
-            f"items come {'with' if by_ids else 'without'} them. Such hashes cannot be compared. "
-            "Pass ids= both in calibration (fit or recalibrate) and here, or nowhere."
-        )
 
 
 def columns_of(X: Any) -> Columns:
@@ -313,11 +304,6 @@ def number_groups(groups: ArrayLike | None, n_items: int) -> Rows | None:
         raise ValueError(
             f"groups must name one group for each of the {n_items} items; got shape {values.shape}."
         )
-    codes = _codes(values)
-    return None if codes.size == 0 or codes.max() == codes.size - 1 else codes
-
-
-def _codes(values: NDArray[Any]) -> Rows:
     words, missing = _hash_values(values, 0), _hash_values(np.array([None]), 0)
     without = np.flatnonzero(words == missing)
     if without.size:
@@ -326,9 +312,8 @@ def _codes(values: NDArray[Any]) -> Rows:
             "belong together. Leave them out, or give each a group of its own."
         )
     _, first, sorted_codes = np.unique(words, return_index=True, return_inverse=True)
-    numbers = np.empty(first.size, dtype=np.intp)
-    numbers[np.argsort(first)] = np.arange(first.size)
-    return numbers[sorted_codes]
+    codes = rankdata(first, method="ordinal")[sorted_codes] - 1
+    return None if first.size == n_items else codes.astype(np.intp)
 
 
 class Repeats(NamedTuple):

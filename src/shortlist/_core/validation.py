@@ -150,19 +150,14 @@ def check_sample_weight(sample_weight: ArrayLike) -> NDArray[np.float64]:
     return weights
 
 
-def check_given(
-    values: ArrayLike | None, efforts: ArrayLike | None, has_values: bool, has_efforts: bool
-) -> None:
-    """Raise an error if items come with other values and efforts than in calibration."""
-    for name, given, needed in (
-        ("values", values, has_values),
-        ("efforts", efforts, has_efforts),
-    ):
-        if (given is not None) != needed:
+def check_as_calibrated(**given: tuple[bool, bool]) -> None:
+    """Raise an error if something is given with items here, but was not in calibration, or not."""
+    for name, (here, then) in given.items():
+        if here != then:
             raise ValueError(
-                f"The threshold was calibrated {'with' if needed else 'without'} {name}, and these "
-                f"items come {'without' if needed else 'with'} them. Pass {name}=... both in "
-                "calibration (fit) and here, or nowhere."
+                f"The threshold was calibrated {'with' if then else 'without'} {name}, and these "
+                f"items come {'with' if here else 'without'} them. Pass {name}=... both in "
+                "calibration (fit or recalibrate) and here, or nowhere."
             )
 
 

@@ -162,8 +162,7 @@ def estimate_missed(
         The period of each case, for an estimate of each.
     n_cases : int, default=None
         Number of all cases decided. `None` takes the number of rows if cases that were not selected
-        are listed. Without periods, all cases then count as one batch, and the interval is a
-        little shorter.
+        are listed. No more cases can be rare than were not found common.
     challenger : array-like of bool, shape (n_items,), default=None
         Whether another model would have selected each case, to judge it on the same probes.
     confidence : float, default=0.95
@@ -178,9 +177,9 @@ def estimate_missed(
 
     Notes
     -----
-    Intervals are exact for one batch (hypergeometric) and for equal probabilities (binomial).
-    Several probabilities are pooled by the gamma intervals of Fay and Feuer (1997). Look k spends
-    the share 1 / (k (k + 1)) of the error.
+    Intervals are exact for equal probabilities (binomial), and valid for draws without
+    replacement. Several probabilities are pooled by the gamma intervals of Fay and Feuer (1997).
+    Look k spends the share 1 / (k (k + 1)) of the error.
 
     Examples
     --------
@@ -201,28 +200,21 @@ def estimate_missed(
     error = 1 - confidence
     if look is not None:
         error /= check_count("look", look) * (look + 1)
-    options: dict[str, Any] = {"confidence": confidence, "error": error}
-    total, parts = reviews.count_cases(n_cases), reviews.split(periods)
-    return replace(
-        _estimate(reviews, total, one_batch=periods is None, **options),
-        by_period={
-            period: _estimate(part, part.count_cases(None), one_batch=True, **options)
-            for period, part in parts
-        },
-    )
+    of_all = _estimate(reviews, reviews.count_cases(n_cases), confidence, error)
+    parts = {
+        period: _estimate(part, part.count_cases(None), confidence, error)
+        for period, part in reviews.split(periods)
+    }
+    return replace(of_all, by_period=parts)
 
 
 def _estimate(
-    reviews: Reviews,
-    n_cases: int | None,
-    *,
-    one_batch: bool,
-    confidence: float,
-    error: float,
+    reviews: Reviews, n_cases: int | None, confidence: float, error: float
 ) -> MissedEstimate:
     probed, by_score = reviews.is_probe, reviews.is_selected & ~reviews.is_probe
-    below = None if n_cases is None else n_cases - reviews.count(by_score)
-    rare_below = _rare_below(reviews, below if one_batch else None, error)
+    not_missed = by_score | (probed & ~reviews.is_rare & ~reviews.is_unknown)
+    below = None if n_cases is None else n_cases - reviews.count(not_missed)
+    rare_below = _rare_below(reviews, below, error)
     hits = reviews.count(probed & reviews.is_rare)
     most = hits + reviews.count(probed & reviews.is_unknown)
     found = reviews.count(by_score & reviews.is_rare)
@@ -253,15 +245,12 @@ def _share(rare: float, n_cases: int | None) -> float:
 
 def _rare_below(reviews: Reviews, below: int | None, error: float) -> Interval:
     """Return the interval for the rare cases below the cut, whatever unknown outcomes may be."""
-    hits, shares, drawn = reviews.strata(reviews.is_rare)
+    hits, shares, _ = reviews.strata(reviews.is_rare)
     if not shares.size:
         return Interval(0.0, math.inf if below is None else float(below))
-    batch: dict[str, Any] = {}
-    if below is not None and shares.size == 1 and round(below * shares[0]) == drawn[0]:
-        batch = {"drawn": int(drawn[0]), "total": below}
     most = reviews.strata(reviews.is_rare | reviews.is_unknown)[0]
-    low = count_interval(hits, shares, error=error, **batch).low
-    high = count_interval(most, shares, error=error, **batch).high
+    low = count_interval(hits, shares, error=error).low
+    high = count_interval(most, shares, error=error).high
     return Interval(low, high if below is None else min(high, float(below)))
 
 

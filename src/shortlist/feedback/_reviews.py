@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import binom, chi2, hypergeom
+from scipy.stats import binom, chi2
 
 from .._core.arrays import Floats, Mask, Rows
 from .._core.ids import values_of
@@ -162,28 +162,14 @@ def estimated_count(hits: Rows, shares: Floats) -> float:
     return float(np.sum(hits / shares))
 
 
-def count_interval(
-    hits: Rows, shares: Floats, *, error: float, drawn: int = 0, total: int | None = None
-) -> Interval:
+def count_interval(hits: Rows, shares: Floats, *, error: float) -> Interval:
     """Return an interval for the number of rare cases that the probes were drawn from.
 
-    `hits` are the rare probes of each stratum, `shares` the share of its cases that was drawn. In
-    one stratum, exactly `drawn` of `total` cases may have been drawn. Exact for one such batch
-    (hypergeometric) and for equal shares (binomial).
+    `hits` are the rare probes of each stratum, `shares` the share of its cases that was drawn.
     """
-    if total is not None and hits.size == 1:
-        return from_total(int(hits[0]), drawn, total, error=error)
     if np.ptp(shares) <= 1e-9 * shares.max():
         return from_shares(int(hits.sum()), float(shares.max()), error=error)
     return from_strata(hits, shares, error=error)
-
-
-def from_total(hits: int, drawn: int, total: int, *, error: float) -> Interval:
-    """Invert the hypergeometric tests: `drawn` cases of `total`, of which `hits` are rare."""
-    least, most = hits, total - drawn + hits
-    low = _first(lambda n: hypergeom.sf(hits - 1, total, n, drawn) > error / 2, least, most)
-    high = _first(lambda n: hypergeom.cdf(hits, total, n, drawn) <= error / 2, least, most + 1) - 1
-    return Interval(float(low), float(max(high, low)))
 
 
 def from_shares(hits: int, share: float, *, error: float) -> Interval:
@@ -221,19 +207,13 @@ def from_strata(hits: Rows, shares: Floats, *, error: float) -> Interval:
     return Interval(max(low, float(hits.sum())), max(high, float(hits.sum())))
 
 
-def _first(holds: Callable[[int], bool], start: int, most: int | None = None) -> int:
-    """Return the first whole number from `start` on for which a monotone statement holds.
-
-    At most `most`, which is returned unchecked.
-    """
-    step, low = 1, start
-    if holds(low) or low == most:
-        return low
-    high = low + step
-    while (most is None or high < most) and not holds(high):
-        low, step = high, 2 * step
-        high = low + step
-    high = high if most is None else min(high, most)
+def _first(holds: Callable[[int], bool], start: int) -> int:
+    """Return the first whole number from `start` on for which a monotone statement holds."""
+    if holds(start):
+        return start
+    low, high = start, start + 1
+    while not holds(high):
+        low, high = high, start + 2 * (high - start)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if holds(middle) else (middle, high)

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core.arrays import Floats, Ints, Mask, Rows
-from .._core.ids import check_keyed_alike, hash_ids
+from .._core.ids import hash_ids
 from .._core.ranking import cut_after
-from .._core.validation import check_option, warn_user
+from .._core.validation import check_as_calibrated, check_option, warn_user
 from ..assignment.integers import FixedPoint, solve_integers
 from ..exceptions import InsufficientCalibrationWarning
 from ..thresholds.guarantees import confident_k, expected_k
@@ -240,7 +240,7 @@ class JointRule:
     def decide(self, items: JointSample) -> tuple[Rows, Floats]:
         """Return the column of each item (0 to leave it), and its surplus after prices."""
         if self.sample.keys is not None:
-            check_keyed_alike(items.keyed_by_ids, self.sample.keyed_by_ids)
+            check_as_calibrated(ids=(items.keyed_by_ids, self.sample.keyed_by_ids))
         columns, units = self.prices.choose(items)
         surplus = self.prices.scale.to_floats(units)
         surplus[units == -NEVER] = -np.inf  # no class may be flagged

@@ -19,12 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core.arrays import Floats, Mask, Rows, TieKeys
-from .._core.ids import check_keyed_alike, tie_keys_of
+from .._core.ids import tie_keys_of
 from .._core.intervals import Interval, clopper_pearson_lower
 from .._core.probing import probe_seed
 from .._core.ranking import Cuts, as_calibrated, keys_within
 from .._core.scoring import Scores, n_rows
-from .._core.validation import check_given, check_scores, warn_user
+from .._core.validation import check_as_calibrated, check_scores, warn_user
 from .._core.work import check_max_effort, weigh
 from ..capacity import Capacity, check_capacity, check_efforts_suit
 from ..exceptions import InsufficientCalibrationWarning
@@ -168,13 +168,16 @@ class Rule:
         sample = self.samples[0]
         if sample.tie_keys is None:
             return None
-        check_keyed_alike(facts.ids is not None, sample.keyed_by_ids)
+        check_as_calibrated(ids=(facts.ids is not None, sample.keyed_by_ids))
         return keys_of(facts, self.terms.seed)
 
     def check_work(self, facts: RowFacts) -> None:
         """Raise an error if rows come with other values and efforts than in calibration."""
         sample = self.samples[0]
-        check_given(facts.values, facts.efforts, sample.has_values, sample.efforts is not None)
+        check_as_calibrated(
+            values=(facts.values is not None, sample.has_values),
+            efforts=(facts.efforts is not None, sample.efforts is not None),
+        )
 
     # --- lists ----------------------------------------------------------------------------------
 

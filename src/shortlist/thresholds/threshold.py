@@ -11,7 +11,7 @@ from .._core.arrays import Floats, Mask, TieKeys
 from .._core.ids import check_ids, keys_by_id
 from .._core.intervals import Interval
 from .._core.ranking import Cuts
-from .._core.validation import check_given, check_scores
+from .._core.validation import check_as_calibrated, check_scores
 from .._core.work import check_efforts, check_max_effort, check_values, weigh
 
 
@@ -110,7 +110,10 @@ class CalibratedThreshold:
         """
         scores = check_scores(scores)
         values, efforts = check_values(values, scores.size), check_efforts(efforts, scores.size)
-        check_given(values, efforts, self.has_values, self.has_efforts)
+        check_as_calibrated(
+            values=(values is not None, self.has_values),
+            efforts=(efforts is not None, self.has_efforts),
+        )
         if efforts is not None and self.max_effort is not None:
             check_max_effort(self.max_effort, efforts)
         weighed = weigh(scores, values, efforts)
