@@ -95,11 +95,11 @@ VALUES = np.zeros((3, 3))
         (lambda: assign(VALUES, [1, True]), CapacityError, "whole number"),
         (lambda: assign(VALUES, [1, -1]), CapacityError, "must not be negative"),
         (lambda: assign(VALUES, [1, 1], total=2.5), CapacityError, "total must be"),
-        (lambda: assign(VALUES, [1, 1], segments=[1, 2, 3]), ValueError, "without segment_cap"),
+        (lambda: assign(VALUES, [1, 1], segments=[1, 2, 3]), ValueError, "both, or neither"),
         (
             lambda: assign(VALUES, [1, 1], segment_capacities={1: 1}),
             ValueError,
-            "without segments",
+            "both, or neither",
         ),
         (
             lambda: assign(VALUES, [1, 1], segments=[1, 2], segment_capacities={1: 1}),
@@ -116,7 +116,7 @@ VALUES = np.zeros((3, 3))
                 VALUES, [1, 1], segments=np.array([1, "a", 2], object), segment_capacities={1: 1}
             ),
             ValueError,
-            "of one type",
+            "all numbers or all texts",
         ),
         (
             lambda: assign(VALUES, [1, 1], segments=[1, 1, 2], segment_capacities={1: -1}),

@@ -165,28 +165,19 @@ def nth_largest(scores: Floats, place: int) -> float:
     """Return the score in the given place, counting from 0 at the largest.
 
     Large arrays are not copied: a random sample brackets the answer, one pass counts what lies
-    above the bracket and gathers the few per cent inside it, and those are partitioned.
+    above the bracket and gathers what is inside it (a few per cent, unless many scores are equal),
+    and that is partitioned.
     """
     if scores.size <= _SORT_BELOW:
         return _nth_largest_by_partition(scores, place)
     low, high = _bracket(scores, place)
-    above = at_high = at_low = 0
-    inside = []
+    above, inside = 0, []
     for chunk in _chunks(scores):
         above += int(np.count_nonzero(chunk > high))
-        at_high += int(np.count_nonzero(chunk == high))
-        at_low += int(np.count_nonzero(chunk == low))
-        inside.append(chunk[(chunk > low) & (chunk < high)])
+        inside.append(chunk[(chunk >= low) & (chunk <= high)])
     gathered = np.concatenate(inside)
-    if low == high:
-        at_low = 0  # the block has been counted already
-    down_to_high, down_to_inside = above + at_high, above + at_high + gathered.size
-    if above <= place < down_to_high:
-        return float(high)
-    if down_to_high <= place < down_to_inside:
-        return _nth_largest_by_partition(gathered, place - down_to_high)
-    if down_to_inside <= place < down_to_inside + at_low:
-        return float(low)
+    if above <= place < above + gathered.size:
+        return _nth_largest_by_partition(gathered, place - above)
     return _nth_largest_by_partition(scores, place)  # the sample was unlucky: rare, and slower
 
 

@@ -266,21 +266,17 @@ def _check_segments(
     """Return the names of the segments, the number of each row's segment, and their limits."""
     if segments is None and capacities is None:
         return [], np.zeros(n, dtype=np.intp), [n]
-    if segments is None or capacities is None:
-        given, missing = ("segment_capacities", "segments")[:: 1 if segments is None else -1]
-        raise ValueError(f"{given} was given without {missing}; pass both, or neither.")
     column = np.asarray(segments)
     if column.shape != (n,) or not isinstance(capacities, Mapping):
         raise ValueError(
             f"segments must name one segment for each of the {n} rows, and segment_capacities must "
-            f"be a dict from segments to limits; got shape {column.shape} and {capacities!r}."
+            f"be a dict from segments to limits; got shape {column.shape} and {capacities!r}. Pass "
+            "both, or neither."
         )
     try:
         labels, codes = np.unique(column, return_inverse=True)
     except TypeError as error:
-        raise ValueError(
-            "segments must be of one type, all numbers or all texts, because they are sorted."
-        ) from error
+        raise ValueError("segments must be all numbers or all texts: they are sorted.") from error
     limits = {
         label: check_limit(f"segment_capacities[{label!r}]", limit, n)
         for label, limit in capacities.items()

@@ -177,15 +177,13 @@ class CapacityCurve:
         >>> round(low, 2), high
         (0.28, 1.0)
         """
-        low, high = self._region.ends_at(self._shares_at(capacity))
-        return Interval(float(low), float(high))
-
-    def _shares_at(self, capacity: Capacity) -> list[Floats]:
         if check_capacity(capacity).kind == "multiple":
-            return self._region.of_multiple(float(capacity.value))
-        if capacity.kind == "count" and capacity.per is None:
-            return self._region.of_fraction(min(int(capacity.value) / self.n_items, 1.0))
-        return self._region.of_fraction(float(capacity.as_ratio()))
+            low, high = self._region.ends_at(lambda share: min(float(capacity.value) * share, 1.0))
+        else:
+            of_these, n = capacity.kind == "count" and capacity.per is None, self.n_items
+            fraction = capacity.max_flags(n) / n if of_these else float(capacity.as_ratio())
+            low, high = self._region.ends_at(lambda _: fraction)
+        return Interval(float(low), float(high))
 
     def to_dict(self) -> dict[str, NDArray[Any]]:
         """Return the columns by name, ready for ``pandas.DataFrame`` or ``polars.DataFrame``."""
@@ -303,7 +301,7 @@ def curve_of_counts(
     np.divide(n_found, n_flagged, out=precision, where=n_flagged > 0)
     fixed = {"trials": n_rare, "error": (1 - confidence) / 2}
     found, place = np.unique(n_found, return_inverse=True)
-    low, high = region.ends_at(region.of_fraction(n_flagged / n_items))
+    low, high = region.ends_at(lambda _: n_flagged / n_items)
     return CapacityCurve(
         thresholds=thresholds,
         n_flagged=n_flagged,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from .._core.arrays import Floats
 from .._core.intervals import clopper_pearson_lower, clopper_pearson_upper
@@ -82,18 +83,12 @@ class DetectionRegion(NamedTuple):
             ),
         )
 
-    def of_fraction(self, fraction: ArrayLike) -> list[Floats]:
-        """Return the share that is flagged, for each end of the prevalence: the same."""
-        return [np.asarray(fraction, dtype=np.float64) for _ in self.prevalences]
+    def ends_at(self, flagged: Callable[[float], Any]) -> tuple[Floats, Floats]:
+        """Return both ends of the detection when a share of the items is flagged.
 
-    def of_multiple(self, multiple: ArrayLike) -> list[Floats]:
-        """Return the share, when so many items are flagged per rare item of the population."""
-        b = np.asarray(multiple, dtype=np.float64)
-        return [np.minimum(b * share, 1.0) for share in self.prevalences]
-
-    def ends_at(self, shares: list[Floats]) -> tuple[Floats, Floats]:
-        """Return both ends of the detection when these shares of the items are flagged."""
-        given = list(zip(shares, self.prevalences, strict=True))
+        The share may depend on the prevalence of the population, of which there are two ends.
+        """
+        given = [(np.asarray(flagged(share)), share) for share in self.prevalences]
         low = [self._low(c, prevalence) for c, prevalence in given]
         high = [self._high(c, prevalence) for c, prevalence in given]
         return np.clip(np.min(low, axis=0), 0, 1), np.clip(np.max(high, axis=0), 0, 1)

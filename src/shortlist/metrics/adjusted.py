@@ -227,15 +227,12 @@ def _as_flags(y_true: Any, y_pred: Any, rare_label: Any) -> Mask:
     """Return predictions as flags: labels that equal the rare one, or a mask as it is."""
     if y_pred.dtype == bool and y_true.dtype != bool:
         return y_pred
-    if y_pred.dtype.kind == "f" and np.any(y_pred != np.floor(y_pred)):
+    are_scores = y_pred.dtype.kind == "f" and np.any(y_pred != np.floor(y_pred))
+    if are_scores or (y_pred.dtype.kind in "biuf") != (y_true.dtype.kind in "biuf"):
         raise ValueError(
-            "y_pred must hold predicted labels or flags; got fractions, as scores are. Turn scores "
-            "into flags with select or a CapacityClassifier, or pass them to capacity_curve."
-        )
-    if (y_pred.dtype.kind in "biuf") != (y_true.dtype.kind in "biuf"):
-        raise ValueError(
-            f"y_pred has dtype {y_pred.dtype} and y_true {y_true.dtype}; no prediction can equal a "
-            "true label. Pass labels of the same kind, or a boolean mask."
+            f"y_pred must hold labels as y_true does ({y_true.dtype}), or a boolean mask; got "
+            f"{'fractions, as scores are' if are_scores else y_pred.dtype}. Turn scores into flags "
+            "with select or a CapacityClassifier, or pass them to capacity_curve."
         )
     return y_pred == rare_label
 

@@ -40,7 +40,12 @@ class _LikelihoodRatioRule:
         self.prevalence = float(check_number("prevalence", prevalence))
         if not 0 < self.prevalence < 1:
             raise ValueError(f"prevalence must lie strictly between 0 and 1; got {prevalence!r}.")
-        self._ratio = LikelihoodRatio(rare, common)
+        grid = _grid(rare, common)
+        # Between neighbouring knots the ratio is monotone: narrow intervals are not missed.
+        self._knots = np.unique(np.concatenate([grid, _turning_points(self._log_ratio, grid)]))
+        self._log_at_knots = self._log_ratio(self._knots)
+        ends = np.array([rare.support(), common.support()], dtype=float)
+        self._support = ends[:, 0].min().item(), ends[:, 1].max().item()
 
     @property
     def gamma(self) -> float:
@@ -55,7 +60,7 @@ class _LikelihoodRatioRule:
     @cached_property
     def region(self) -> list[Interval1D]:
         """Intervals of x in which an item is flagged, from left to right."""
-        return [] if self._log_gamma == math.inf else self._ratio.region_above(self._log_gamma)
+        return [] if self._log_gamma == math.inf else self._region_above(self._log_gamma)
 
     @cached_property
     def sensitivity(self) -> float:
@@ -96,6 +101,41 @@ class _LikelihoodRatioRule:
 
     def _mix(self, rare: float, common: float) -> float:
         return self.prevalence * rare + (1 - self.prevalence) * common
+
+    def _log_ratio(self, x: Any) -> Floats:
+        """Return log(f0 / f1), and minus infinity where both densities are 0."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            ratio = np.asarray(self.rare.logpdf(x)) - np.asarray(self.common.logpdf(x))
+        return np.where(np.isnan(ratio), -np.inf, ratio)
+
+    def _region_above(self, log_level: float) -> list[Interval1D]:
+        """Return the disjoint intervals, in order, where the log ratio exceeds `log_level`."""
+        inside = self._log_at_knots > log_level
+        changes = np.flatnonzero(inside[1:] != inside[:-1])
+        edges = self._crossings(self._knots[changes], self._knots[changes + 1], log_level)
+        ends = [
+            *([self._support[0]] if inside[0] else []),
+            *edges.tolist(),
+            *([self._support[1]] if inside[-1] else []),
+        ]
+        return list(zip(ends[::2], ends[1::2], strict=True))
+
+    def _crossings(self, left: Floats, right: Floats, log_level: float) -> Floats:
+        """Cut all brackets into many parts at once, again and again.
+
+        Only comparisons are needed, and jumps are allowed.
+        """
+        starts_inside, brackets = self._log_ratio(left) > log_level, np.arange(left.size)
+        for _ in range(_MOST_CUTS):
+            points = left[:, np.newaxis] + (right - left)[:, np.newaxis] * _PARTS
+            is_inside = self._log_ratio(points.ravel()).reshape(points.shape) > log_level
+            has_crossed = is_inside != starts_inside[:, np.newaxis]
+            has_crossed[:, 0], has_crossed[:, -1] = False, True
+            first, before = np.argmax(has_crossed, axis=1), (left, right)
+            left, right = points[brackets, first - 1], points[brackets, first]
+            if np.array_equal(before, (left, right)):
+                break
+        return left + (right - left) / 2
 
 
 class OptimalRule(_LikelihoodRatioRule):
@@ -177,7 +217,7 @@ class OptimalRule(_LikelihoodRatioRule):
         return high
 
     def _flagged_above(self, log_level: float) -> float:
-        region = self._ratio.region_above(log_level)
+        region = self._region_above(log_level)
         return self._mix(probability(self.rare, region), probability(self.common, region))
 
 
@@ -256,62 +296,6 @@ def vc_dimension_bound(hidden_units: int, features: int) -> float:
     check_count("features", features)
     parameters = hidden_units * features + 2 * hidden_units + 1
     return 2 * parameters * math.log(math.e * parameters)
-
-
-# --- regions of the real line where the ratio of two densities exceeds a level -------------------
-
-
-class LikelihoodRatio:
-    """The log ratio of two densities on the real line, and the regions where it exceeds a level.
-
-    The turning points of the ratio are found once. Between neighbouring knots the ratio is then
-    monotone and crosses every level at most once: narrow intervals are not missed.
-    """
-
-    def __init__(self, rare: Any, common: Any) -> None:
-        self.rare, self.common = rare, common
-        grid = _grid(rare, common)
-        self.knots = np.unique(np.concatenate([grid, _turning_points(self.log, grid)]))
-        self._log_at_knots = self.log(self.knots)
-        self.support = (
-            float(min(rare.support()[0], common.support()[0])),
-            float(max(rare.support()[1], common.support()[1])),
-        )
-
-    def log(self, x: Any) -> Floats:
-        """Return log(f0 / f1), and minus infinity where both densities are 0."""
-        with np.errstate(invalid="ignore", divide="ignore"):
-            ratio = np.asarray(self.rare.logpdf(x)) - np.asarray(self.common.logpdf(x))
-        return np.where(np.isnan(ratio), -np.inf, ratio)
-
-    def region_above(self, log_level: float) -> list[Interval1D]:
-        """Return the disjoint intervals, in order, where the log ratio exceeds `log_level`."""
-        inside = self._log_at_knots > log_level
-        changes = np.flatnonzero(inside[1:] != inside[:-1])
-        edges = self._crossings(self.knots[changes], self.knots[changes + 1], log_level)
-        ends = [
-            *([self.support[0]] if inside[0] else []),
-            *edges.tolist(),
-            *([self.support[1]] if inside[-1] else []),
-        ]
-        return list(zip(ends[::2], ends[1::2], strict=True))
-
-    def _crossings(self, left: Floats, right: Floats, log_level: float) -> Floats:
-        """Cut all brackets into many parts at once, again and again.
-
-        Only comparisons are needed, and jumps are allowed.
-        """
-        starts_inside, brackets = self.log(left) > log_level, np.arange(left.size)
-        for _ in range(_MOST_CUTS):
-            points = left[:, np.newaxis] + (right - left)[:, np.newaxis] * _PARTS
-            is_inside = self.log(points.ravel()).reshape(points.shape) > log_level
-            has_crossed = is_inside != starts_inside[:, np.newaxis]
-            has_crossed[:, 0], has_crossed[:, -1] = False, True
-            first, before = np.argmax(has_crossed, axis=1), (left, right)
-            left, right = points[brackets, first - 1], points[brackets, first]
-            if np.array_equal(before, (left, right)):
-                break
-        return left + (right - left) / 2
 
 
 def probability(distribution: Any, region: list[Interval1D]) -> float:
