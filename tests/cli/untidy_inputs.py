@@ -263,11 +263,6 @@ UNTIDY_FITS = {
         ("--group", "country"),
         refused("--group names 'country', which has [0-9]+ missing values"),
     ),
-    "hardly a test": (
-        text(),
-        ("--test-share", "0.001"),
-        refused("--test-share 0.001 of 400 rows leaves none"),
-    ),
 }
 
 UNTIDY_LATER = {

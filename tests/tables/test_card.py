@@ -3,9 +3,8 @@
 import numpy as np
 import pandas as pd
 
-from shortlist import Capacity
 from shortlist._core.files import to_plain
-from shortlist.tables import fit_table, load_model
+from shortlist.tables import load_model
 from shortlist.tables.columns import Feature
 from shortlist.tables.learned_rows import column_profiles
 from shortlist.tables.model_file import as_card
@@ -58,21 +57,3 @@ def test_the_card_comes_back_from_json(table_fit):
 def test_a_file_remembers_the_card(model_file, table_fit):
     """As it was written."""
     assert load_model(model_file).card == table_fit.model.card
-
-
-def test_bins_are_chosen_from_the_training_rows(cases):
-    """Bins that suited the rows of a threshold alone would make other rows look different."""
-    options = {"capacity": Capacity.fraction(0.1), "learner": "logistic"}
-    card = fit_table(cases, target="fraud", folds=1, **options).model.card
-    profile = {p.name: p for p in card.profiles}["amount"]
-    frame = pd.read_csv(cases)
-    assert set(profile.bins) <= set(frame["amount"])
-    assert sum(profile.counts) == card.n_calibration == len(frame) // 4
-
-
-def test_bins_of_other_rows_count_these():
-    """A category that the other rows lack is counted among the others."""
-    schema = TableSchema((Feature("c", "categorical"),), "y", "1")
-    rows, others = pd.DataFrame({"c": ["a", "b"]}), pd.DataFrame({"c": ["a"]})
-    (profile,) = column_profiles(rows, schema, bins_from=others)
-    assert (profile.bins, profile.counts) == (("a",), (1, 1, 0))

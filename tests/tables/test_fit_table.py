@@ -15,7 +15,7 @@ from shortlist.tables import (
     recalibrate_table,
     select_rows,
 )
-from shortlist.tables.fit import divide_rows, folds_for
+from shortlist.tables.fit import folds_for
 
 CAPACITY = Capacity.count(100, per=1_000)
 
@@ -89,20 +89,20 @@ def test_row_by_row_the_whole_capacity_is_measured(cases, tmp_path):
     assert abs(sum(flagged) - 30) <= 14
 
 
-def test_test_rows_have_no_say_in_the_model(cases, tmp_path):
-    """Other values in rows kept aside change what is measured, but not the model."""
+def test_the_latest_rows_have_no_say_in_the_model(cases, tmp_path):
+    """Other values in them change what is measured, but not the model."""
     frame = pd.read_csv(cases)
-    is_rare = (frame["fraud"] == "yes").to_numpy()
-    _, test = divide_rows(is_rare, None, None, share=0.2, seed=0)
-    frame.loc[test, "amount"] = 1.0
+    frame["day"] = np.arange(len(frame)) // 15
+    frame.to_csv(tmp_path / "days.csv", index=False)
+    frame.loc[frame["day"] >= 80, "amount"] = 1.0
     frame.to_csv(tmp_path / "changed.csv", index=False)
     before, after = (
-        fit(path, id="case", test_share=0.2) for path in (cases, tmp_path / "changed.csv")
+        fit(tmp_path / name, id="case", time="day") for name in ("days.csv", "changed.csv")
     )
     assert (before.card.n_train, before.card.n_test, before.card.measured_on) == (
         1_200,
         300,
-        "held-out",
+        "latest",
     )
     thresholds = [result.model.classifier.thresholds_ for result in (before, after)]
     assert_array_equal(*thresholds)
@@ -120,14 +120,6 @@ def test_with_a_time_the_past_trains_and_the_latest_rows_test(cases, tmp_path):
     assert "day" not in [feature.name for feature in result.model.schema.features]
 
 
-def test_rows_of_a_group_are_never_learned_from_and_measured(cases):
-    """Not in rows kept aside; folds keep groups whole, too."""
-    is_rare = (pd.read_csv(cases)["fraud"] == "yes").to_numpy()
-    groups = np.arange(is_rare.size) // 3
-    learn, test = divide_rows(is_rare, None, groups, share=0.2, seed=0)
-    assert not np.intersect1d(groups[learn], groups[test]).size
-
-
 def test_a_group_column_is_not_learned_from(cases, tmp_path):
     """It only keeps rows together."""
     frame = pd.read_csv(cases)
@@ -140,15 +132,14 @@ def test_a_group_column_is_not_learned_from(cases, tmp_path):
     assert np.array_equal(folds[::2], folds[1::2])
 
 
-@pytest.mark.parametrize("test_share", [None, 0.3])
-def test_copies_of_random_rows_are_not_found(tmp_path, test_share):
+def test_copies_of_random_rows_are_not_found(tmp_path):
     """200 random rows with random labels, each four times: no better than chance, and said."""
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(200, 3)), columns=list("abc"))
     frame["fraud"] = np.where(rng.random(200) < 0.2, "yes", "no")
     copies = frame.loc[rng.permutation(np.repeat(np.arange(200), 4))]
     copies.to_csv(tmp_path / "copies.csv", index=False)
-    result = fit(tmp_path / "copies.csv", own=KNeighborsClassifier(1), test_share=test_share)
+    result = fit(tmp_path / "copies.csv", own=KNeighborsClassifier(1))
     own, listed, *_ = result.card.rules
     assert max(own.detection, listed.detection) < 0.35
     assert any("600 of 800 rows are copies of others" in note for note in result.card.notes)
@@ -189,7 +180,9 @@ def test_recent_rows_without_labels_set_the_threshold(cases, new_cases, tmp_path
     assert atonce.card.rules == before.card.rules  # of the folds, which measure
     assert "rests on 800 rows" in atonce.card.notes[-1]
     assert atonce.card.notes[-1].endswith("what is measured here is that before it.")
-    tested = fit(cases, id="case", unlabelled=recent, test_share=0.2)
+    frame = pd.read_csv(cases).assign(day=np.arange(1_500) // 15)
+    frame.to_csv(tmp_path / "days.csv", index=False)
+    tested = fit(tmp_path / "days.csv", id="case", unlabelled=recent, time="day")
     assert tested.card.notes[-1].endswith(f"{recent}.")  # the new threshold is what is tested
 
 
@@ -271,7 +264,6 @@ def test_several_classes_are_one_against_the_rest(tmp_path, cases):
         ({"rare": "maybe"}, "rare='maybe' does not occur.*'no', 'yes'"),
         ({"learner": "oracle"}, "learner must be one of 'auto'"),
         ({"size": "huge"}, "size must be one of 'quick'"),
-        ({"test_share": 1.0}, "test_share=1.0 must be a share"),
         ({"time": "nope"}, "time=... names 'nope'"),
         ({"time": "country"}, "time=... names 'country', which holds texts"),
         ({"time": "amount"}, "time=... names 'amount', which has .* missing values"),

@@ -119,7 +119,7 @@ def test_a_model_of_ones_own_goes_through_a_file(numbers):
         result.model.classifier.flag(rows.X, ids=rows.ids),
     )
     assert [feature.name for feature in again.schema.features] == ["amount"]
-    assert result.card.n_calibration == 400
+    assert result.card.n_calibration == 500
     assert "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor" in trusted_types()
 
 

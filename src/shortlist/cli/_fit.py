@@ -44,7 +44,6 @@ def fit(
     labelled_only: bool = False,
     size: str = "default",
     folds: options.Many = None,
-    test_share: options.Number = None,
     time: options.Column = None,
     group: options.Column = None,
     seed: Annotated[int, typer.Option(min=0)] = 0,
@@ -93,12 +92,9 @@ def fit(
     folds
         Number of models for single rows, each without a part of the rows, such as --folds 5.
         Default: 10, and fewer for long tables. --folds 1 makes a small file that finds less.
-    test_share
-        Share of the rows that only test the model, such as --test-share 0.2. By default every row
-        is learned from, and measured by models that have not seen it.
     time
-        A column with times, such as --time opened: the past trains, the latest rows test. It is
-        not learned from.
+        A column with times, such as --time opened: the past trains, the latest fifth of the rows
+        tests. It is not learned from.
     group
         A column that tells which rows belong together, such as --group customer. It is not
         learned from.
@@ -135,7 +131,6 @@ def fit(
             guarantee="expected" if guarantee is None else guarantee,
             size=size,
             folds=folds,
-            test_share=test_share,
             time=time,
             group=group,
             confidence=0.95 if confidence is None else confidence,

@@ -51,7 +51,7 @@ _SAME = """
     adopt at_most budget capacities challenger confidence controller count drop effort exclude
     expect folds group guarantee id keep labelled_only learner load max_effort n_batches period
     probe
-    rare reviews seed segment size target test_share time title total
+    rare reviews seed segment size target time title total
     trust_model unit value worth
 """
 _READ = "categorical columns date_format decimal encoding keep_total na numeric sep sheet"
@@ -180,7 +180,6 @@ MEASURED_ON = {
     "out-of-fold": "all rows, by models of folds that had not seen them; lists are ranked by one "
     "more model, of all rows",
     "calibration": "the rows that set the threshold, which it had not learned from",
-    "held-out": "held-out rows",
     "latest": "the latest rows, after those learned from",
 }
 #: What a rule finds.

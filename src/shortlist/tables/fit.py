@@ -12,13 +12,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import GroupShuffleSplit, train_test_split
 
 from .._core.arrays import Mask, Rows
 from .._core.folds import holds_out
-from .._core.ids import repeats_of
 from .._core.labels import rare_share
-from .._core.validation import check_count, check_number, check_option, name_rows
+from .._core.validation import check_count, check_option, name_rows
 from .._core.written import counted, number, percent
 from ..capacity import Capacity, exact
 from ..classifier import CapacityClassifier
@@ -61,8 +59,8 @@ _FOLDS = {
 }
 #: Guarantees that do not hold with several thresholds need one model, and rows it has not seen.
 _SHARE_FOR_THRESHOLD = 0.25
-#: The share of the rows that measures a trained model, and of the latest rows that test any model.
-_SHARE_TO_MEASURE = LATEST_SHARE = 0.2
+#: The share of the latest rows, which test a model of the past.
+_LATEST = 0.2
 _LARGE_CASES_PER_FOLD = 10
 _FEWEST_FOLDS = 2
 
@@ -105,7 +103,6 @@ def fit_table(
     own: Any = None,
     size: str = "default",
     folds: int | None = None,
-    test_share: float | None = None,
     time: str | None = None,
     group: str | None = None,
     random_state: int = 0,
@@ -150,10 +147,9 @@ def fit_table(
     n_batches : int, default=1
         With "next-batch", the number of batches in none of which there may be too many flags.
     own : classifier, default=None
-        A classifier of your own, instead of `learner`. One that is trained is not fitted again:
-        four fifths of the rows set its threshold, and a fifth measures it. None of them may have
-        trained it. It gets the columns it was trained on: numbers, days since 1970 for dates, and
-        texts.
+        A classifier of your own, instead of `learner`. One that is trained is not fitted again: the
+        rows set its threshold, each is judged by that of the others, and none may have trained it.
+        It gets the columns it was trained on: numbers, days since 1970 for dates, and texts.
     size : {"quick", "default", "thorough"}, default="default"
         How large the ensemble is. Those of folds are smaller: quick, or "default" beside a
         thorough one.
@@ -162,12 +158,9 @@ def fit_table(
         ensembles five above 10,000 rows and three above 50,000, and with ``size="quick"`` at most
         five. 1 fits a single model to three quarters of the rows, which ranks and decides, and
         the others set its threshold: a small file, which finds less.
-    test_share : float, default=None
-        Share of the rows that only test the finished model. `None` keeps none aside, or the latest
-        fifth with `time`.
     time : str, default=None
         A column with dates or numbers that rise with time. The model learns from the past and is
-        tested on the latest rows. It is never learned from.
+        tested on the latest fifth of the rows. It is never learned from.
     group : str, default=None
         A column that tells which rows belong together, such as those of a customer. No group is
         both learned from and measured on. It is never learned from.
@@ -200,10 +193,8 @@ def fit_table(
     check_option("learner", learner, LEARNERS)
     is_ready = own is not None and is_trained(own)
     if is_ready:
-        for_a_fit = {"folds": folds, "test_share": test_share, "time": time, "group": group}
-        for_a_fit |= {"n_jobs": n_jobs, "memory": memory, "size": size.removeprefix("default")}
-        _check_unused(for_a_fit)
-    share = _SHARE_TO_MEASURE if is_ready else _check_test_share(test_share, time)
+        for_a_fit = {"folds": folds, "time": time, "group": group, "n_jobs": n_jobs}
+        _check_unused(for_a_fit | {"memory": memory, "size": size.removeprefix("default")})
     on_progress = on_progress or (lambda step, done, total: None)
     on_progress("reading", 0, 1)
     named = {"target": target, "id": id, "rare": rare, "work": work}
@@ -216,10 +207,9 @@ def fit_table(
     notes += [n for f in schema.features if f.name == time for n in notes_on_times(rows.X[time], f)]
     rows, schema = _without(rows, schema, (time, group))
     notes += notes_on(rows, schema)
-    apart = groups
-    if share and groups is None:  # no row tests a model that has learned from its copy
-        apart = repeats_of(rows.X, labels_of(rows)).groups
-    learn, test = divide_rows(labels_of(rows), times, apart, share=share, seed=random_state)
+    learn, test = np.arange(len(rows.X)), np.arange(0)
+    if times is not None:
+        learn, test = divide_rows(times)
     promise = {
         "capacity": capacity, "guarantee": guarantee, "confidence": confidence,
         "n_batches": n_batches, "random_state": random_state,
@@ -249,7 +239,7 @@ def fit_table(
         prevalence = _prevalence(labels_of(rows), capacity, guarantee)
         options = {"cv": cv, "prevalence": prevalence, "list_estimator": of_lists}
         model = fit.model(estimator, learner, **options)
-    return fit.measured(model, "held-out" if time is None else "latest")
+    return fit.measured(model)
 
 
 def _check_unused(for_a_fit: dict[str, Any]) -> None:
@@ -300,10 +290,10 @@ class _Fit:
 
     def _card(self, classifier: CapacityClassifier) -> ModelCard:
         """Describe where a model comes from, before it is measured."""
-        calibrated, bins_from, n_train = self.learned, self.test.X, 0
+        calibrated, n_train = self.learned, 0
         if classifier.cv != "prefit":
             unseen = classifier.folds_ >= 0
-            calibrated, bins_from = self.learned.take(np.flatnonzero(unseen)), self.learned.X
+            calibrated = self.learned.take(np.flatnonzero(unseen))
             n_train = int(np.count_nonzero(~unseen)) or unseen.size
         return ModelCard(
             fitted_at=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -311,7 +301,7 @@ class _Fit:
             **_sizes("n_rows", "n_rare", self.rows),
             n_train=n_train,
             **_sizes("n_calibration", "n_calibration_rare", calibrated),
-            profiles=column_profiles(calibrated.X, self.schema, bins_from=bins_from),
+            profiles=column_profiles(calibrated.X, self.schema),
         )
 
     def cv(self, wanted: int) -> int | float:
@@ -365,24 +355,25 @@ class _Fit:
             with self.schema.open(path) as source:
                 self.schema.rows(source)
 
-    def measured(self, model: TableModel, tested_on: str = "held-out") -> FitResult:
+    def measured(self, model: TableModel) -> FitResult:
         """Measure a model on rows that it has not seen, and put that into its card.
 
-        Test rows measure the threshold of unlabelled rows; otherwise, rows of the fit measure the
-        one before it.
+        The latest rows measure the threshold of unlabelled rows; otherwise, rows of the fit measure
+        the one before it.
         """
         if len(self.test.X):
-            model = self._recalibrated(model)
+            model, measured_on = self._recalibrated(model), "latest"
             unseen = measure_test_rows(model, self.test)
         else:
-            tested_on = "calibration" if holds_out(model.classifier.cv) else "out-of-fold"
+            has_folds = len(model.classifier.estimators_) > 1
             unseen = measure_out_of_fold(model, self.learned)
-            model = self._recalibrated(model)
+            model, measured_on = self._recalibrated(model), "calibration"
+            measured_on = "out-of-fold" if has_folds else measured_on
         card = replace(
             model.card,
             **_sizes("n_test", "n_test_rare", unseen.rows),
             rules=tuple(unseen.rules),
-            measured_on=tested_on,
+            measured_on=measured_on,
             notes=tuple(self.notes),
         )
         known = weighed_columns(model, unseen.rows, unseen.probabilities)
@@ -422,18 +413,6 @@ def read_to_fit(
         schema = infer_schema(source, table, **named)
         rows = schema.convert(table, target=schema.target, place=Place(source.name))
         return rows, schema, source.take_notes()
-
-
-def _check_test_share(share: float | None, time: str | None) -> float:
-    if share is None:
-        return LATEST_SHARE if time is not None else 0.0
-    if not 0 <= float(check_number("test_share", share)) < 1:
-        raise ValueError(f"test_share={share!r} must be a share of the rows from 0 to below 1.")
-    if time is not None and share == 0:
-        raise ValueError(
-            "With time=..., the latest rows test the model; test_share=0 leaves none of them."
-        )
-    return float(share)
 
 
 def _without(
@@ -537,35 +516,9 @@ def set_aside(
     return [None if name is None else rows.X[name].to_numpy() for name in (time, group)]
 
 
-def divide_rows(
-    is_rare: Mask,
-    times: NDArray[np.float64] | None,
-    groups: NDArray[Any] | None,
-    *,
-    share: float,
-    seed: int,
-) -> tuple[Rows, Rows]:
-    """Return the rows to learn from, and those that only test: the latest, or groups, or any."""
-    everything = np.arange(is_rare.size)
-    if share == 0:
-        return everything, everything[:0]
-    if times is not None:
-        return _latest(times, share)
-    if groups is not None:
-        split = GroupShuffleSplit(1, test_size=share, random_state=seed)
-        return next(split.split(everything, groups=groups))
-    if round(share * is_rare.size) < 2:
-        raise TableError(
-            f"test_share={share:g} of {is_rare.size:,} rows leaves none to test with. Raise "
-            "it, or leave it out."
-        )
-    learn, test = train_test_split(everything, test_size=share, stratify=is_rare, random_state=seed)
-    return np.sort(learn), np.sort(test)
-
-
-def _latest(times: NDArray[np.float64], share: float) -> tuple[Rows, Rows]:
-    """Divide at a moment: rows of the same moment are on the same side."""
-    start = np.quantile(times, 1 - share, method="higher")
+def divide_rows(times: NDArray[np.float64]) -> tuple[Rows, Rows]:
+    """Return the rows of the past and the latest ones; rows of a moment are on the same side."""
+    start = np.quantile(times, 1 - _LATEST, method="higher")
     if start == times.min():
         raise TableError(
             f"time=... leaves no past to learn from: {percent(np.mean(times == start))} of the "

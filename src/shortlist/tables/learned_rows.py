@@ -222,7 +222,8 @@ class ColumnProfile:
         For numbers, the upper ends of all bins but the last, which is open. For categories, the
         most frequent ones; all others share one more bin.
     counts : tuple of int
-        Number of rows in each bin, followed by the number of missing values.
+        Number of rows in each bin, followed by the number of missing values. Of many categories, a
+        random half of the rows chooses bins, and the other half is counted.
     ends : tuple of float
         The lowest and the highest number of the fit; empty for categories.
 
@@ -242,30 +243,29 @@ class ColumnProfile:
     ends: tuple[float, ...] = ()
 
     @classmethod
-    def from_values(
-        cls, name: str, kind: str, values: Any, *, bins_from: Any = None
-    ) -> ColumnProfile:
+    def from_values(cls, name: str, kind: str, values: Any) -> ColumnProfile:
         """Choose bins for the values of a column and count them."""
         values = np.asarray(values)
-        chosen = values if bins_from is None else np.asarray(bins_from)
-        bins = _categories(chosen) if kind == "categorical" else _upper_ends(chosen)
-        ends = () if kind == "categorical" else _ends(values, chosen)
-        return cls(name, kind, bins, _count(values, kind, bins), ends)
+        if kind == "categorical":
+            bins = _categories(values)
+            if len(bins) == _MOST_CATEGORIES:
+                # The most frequent of many look too frequent in the rows that they were chosen by.
+                chooses = np.random.default_rng(0).random(values.size) < 0.5
+                bins, values = _categories(values[chooses]), values[~chooses]
+            return cls(name, kind, bins, _count(values, kind, bins))
+        present = values[~np.isnan(values)]
+        ends = (float(present.min()), float(present.max())) if present.size else ()
+        upper = _upper_ends(present)
+        return cls(name, kind, upper, _count(values, kind, upper), ends)
 
     def count(self, values: Any) -> tuple[int, ...]:
         """Count other values of the same column in the same bins."""
         return _count(np.asarray(values), self.kind, self.bins)
 
 
-def column_profiles(
-    X: Any, schema: TableSchema, *, bins_from: Any = None
-) -> tuple[ColumnProfile, ...]:
-    """Describe all columns of the rows that a model takes, in bins chosen from other rows."""
-    bins_from = X if bins_from is None else bins_from
-    return tuple(
-        ColumnProfile.from_values(f.name, f.kind, X[f.name], bins_from=bins_from[f.name])
-        for f in schema.features
-    )
+def column_profiles(X: Any, schema: TableSchema) -> tuple[ColumnProfile, ...]:
+    """Describe all columns of the rows that a model takes."""
+    return tuple(ColumnProfile.from_values(f.name, f.kind, X[f.name]) for f in schema.features)
 
 
 def _categories(values: NDArray[Any]) -> tuple[str, ...]:
@@ -273,18 +273,12 @@ def _categories(values: NDArray[Any]) -> tuple[str, ...]:
     return tuple(names[np.argsort(-counts, kind="stable")][:_MOST_CATEGORIES].tolist())
 
 
-def _upper_ends(values: NDArray[np.float64]) -> tuple[float, ...]:
-    present = values[~np.isnan(values)]
+def _upper_ends(present: NDArray[np.float64]) -> tuple[float, ...]:
     if present.size == 0:
         return ()
     shares = np.arange(1, _N_BINS) / _N_BINS
     ends = np.unique(np.quantile(present, shares, method="inverted_cdf"))
     return tuple(ends[ends < present.max()].tolist())
-
-
-def _ends(*parts: NDArray[np.float64]) -> tuple[float, ...]:
-    present = np.concatenate([values[~np.isnan(values)] for values in parts])
-    return (float(present.min()), float(present.max())) if present.size else ()
 
 
 def _count(values: NDArray[Any], kind: str, bins: tuple[Any, ...]) -> tuple[int, ...]:

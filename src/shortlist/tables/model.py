@@ -80,9 +80,9 @@ class ModelCard:
         What the model and other rules found on rows that they had not seen.
     profiles : tuple of ColumnProfile
         Distribution of each column over the calibration rows.
-    measured_on : {"out-of-fold", "calibration", "held-out", "latest"}
+    measured_on : {"out-of-fold", "calibration", "latest"}
         The rows that the rules were measured on: every row, by models that have not seen it; the
-        rows that set the threshold of a single model; a share kept aside; or the latest rows.
+        rows that set the threshold of a single model; or the latest rows.
     recalibrated_at : str or None
         Time at which a new threshold was set, in UTC; `None` if it is that of the fit.
     n_recalibration : int
@@ -102,7 +102,7 @@ class ModelCard:
     rules: tuple[RuleResult, ...] = ()
     n_test: int = 0
     n_test_rare: int = 0
-    measured_on: str = "held-out"
+    measured_on: str = "out-of-fold"
     recalibrated_at: str | None = None
     n_recalibration: int = 0
     notes: tuple[str, ...] = ()
