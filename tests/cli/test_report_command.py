@@ -110,9 +110,9 @@ def rewritten(path, new, change):
     [
         (lambda m: m.update(format_version=9), "has format 9"),
         (lambda m: m.update(scikit_learn_version="0.1.0"), "fitted with scikit-learn 0.1.0"),
-        (lambda m: m["card"].pop("n_rows"), "model card cannot be read"),
+        (lambda m: m["card"].pop("n_rows"), "manifest cannot be read"),
         (lambda m: m.pop("card"), "its manifest lacks card"),
-        (lambda m: m["card"].update(profiles=[7]), "model card cannot be read"),
+        (lambda m: m["card"].update(profiles=[7]), "manifest cannot be read"),
     ],
 )
 def test_models_of_other_versions_are_refused(model_file, new_cases, tmp_path, change, complaint):

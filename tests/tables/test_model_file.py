@@ -68,11 +68,11 @@ def test_a_file_describes_itself(model_file):
     [
         ({"format_version": 99}, "has format 99.*Fit the model again"),
         ({"format_version": 1}, "has format 1, written by shortlist.*Fit the model again"),
-        ({"capacity": {"kind": "count"}}, "capacity cannot be read"),
+        ({"capacity": {"kind": "count"}}, "manifest cannot be read: .*value"),
         ({"scikit_learn_version": "0.24.2"}, r"fitted with scikit-learn 0\.24\.2"),
         ({"format": "something else"}, "not a model of shortlist"),
-        ({"schema": {}}, "schema cannot be read"),
-        ({"reference": {}}, "schema cannot be read"),
+        ({"schema": {}}, "manifest cannot be read: .*features"),
+        ({"reference": {}}, "manifest cannot be read: 'amount'"),
     ],
 )
 def test_other_versions_and_damage_are_named(model_file, tmp_path, change, complaint):

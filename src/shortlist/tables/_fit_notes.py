@@ -10,9 +10,9 @@ import unicodedata
 from typing import Any
 
 import numpy as np
-from scipy.stats import rankdata
+from sklearn.metrics import roc_auc_score
 
-from .._core.arrays import Floats, Mask
+from .._core.arrays import Mask
 from .._core.ids import repeats_of
 from ._labels import look_damaged
 from .columns import MISSING_CATEGORY, Feature
@@ -129,20 +129,17 @@ def _is_pure(mask: Mask, is_rare: Mask) -> bool:
 
 def _order(column: Any, kind: str, is_rare: Mask) -> float:
     """Return the share of pairs of a rare and another row that the column puts in order."""
+    values = column.to_numpy()
     if kind == "categorical":
         if column.nunique() > _MOST_VALUES:
             return 0.5
         codes = column.groupby(column).ngroup().to_numpy()
-        values: Floats = (np.bincount(codes, is_rare) / np.bincount(codes))[codes]
-    else:
-        values = column.to_numpy()
+        values = (np.bincount(codes, is_rare) / np.bincount(codes))[codes]
     known = ~np.isnan(values)
-    values, is_rare = values[known], is_rare[known]
-    n_rare, n_common = int(is_rare.sum()), int((~is_rare).sum())
-    if min(n_rare, n_common) < _FEWEST_FILLED:
+    is_rare = is_rare[known]
+    if min(is_rare.sum(), (~is_rare).sum()) < _FEWEST_FILLED:
         return 0.5
-    ranks = float(rankdata(values)[is_rare].sum())
-    share = (ranks - n_rare * (n_rare + 1) / 2) / (n_rare * n_common)
+    share = float(roc_auc_score(is_rare, values[known]))
     return max(share, 1 - share)
 
 

@@ -81,12 +81,9 @@ def load_model(path: Path) -> TableModel:
     """
     name = str(path)
     manifest, parts = describe_model(path), _read(path, _MODEL, _ROWS)
-    with _reading("schema", name):
-        schema = as_schema(manifest)
+    with _reading(name):
+        schema, card = as_schema(manifest), as_card(manifest)
         values = {feature.name: manifest["reference"][feature.name] for feature in schema.features}
-    with _reading("model card", name):
-        card = as_card(manifest)
-    with _reading("fingerprints", name):
         prints = RowFingerprints.from_json(manifest["fingerprints"], parts[_ROWS])
     return TableModel(
         _classifier(parts[_MODEL], name),
@@ -152,7 +149,7 @@ def as_card(manifest: dict[str, Any]) -> ModelCard:
 
 def _checked_manifest(raw: bytes, name: str) -> dict[str, Any]:
     """Return the manifest of a file that this version can read, or say what to do."""
-    with _reading("manifest", name):
+    with _reading(name):
         content = json.loads(raw)
     if not isinstance(content, dict) or content.get("format") != _FORMAT:
         raise ModelFileError(f"{name} is not a model of shortlist. Make one with: shortlist fit")
@@ -166,7 +163,7 @@ def _checked_manifest(raw: bytes, name: str) -> dict[str, Any]:
     missing = [key for key in _NEEDED if key not in content]
     if missing:
         raise ModelFileError(f"{name} is damaged: its manifest lacks {', '.join(missing)}.")
-    with _reading("capacity", name):
+    with _reading(name):
         Capacity.from_json(content["capacity"])
     # scikit-learn does not promise the same scores across minor versions.
     written_with = str(content["scikit_learn_version"])
@@ -180,12 +177,12 @@ def _checked_manifest(raw: bytes, name: str) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def _reading(part: str, name: str) -> Iterator[None]:
-    """Say which part of a file is damaged, if it cannot be read."""
+def _reading(name: str) -> Iterator[None]:
+    """Say what is wrong with a manifest that cannot be read."""
     try:
         yield
-    except (CapacityError, KeyError, TypeError, ValueError, msgspec.MsgspecError):
-        raise ModelFileError(f"{name} is damaged: its {part} cannot be read.") from None
+    except (CapacityError, KeyError, TypeError, ValueError, msgspec.MsgspecError) as error:
+        raise ModelFileError(f"{name} is damaged: its manifest cannot be read: {error}.") from None
 
 
 def _or_none(value: Any) -> Any:

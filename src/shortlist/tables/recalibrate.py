@@ -109,13 +109,9 @@ def recalibrate_table(
         n_batches=n_batches,
     )
     read = CaseReader(model, path, target=target, reading=reading, on_progress=on_progress)
-    counts = [np.zeros(len(profile.counts), dtype=np.int64) for profile in model.card.profiles]
     with Columns() as every, Columns() as kept:
         for rows in read:
-            facts = _facts(model, rows)
-            every.add(**facts)
-            for profile, count in zip(model.card.profiles, counts, strict=True):
-                count += profile.count(rows.X[profile.name][~facts["known"]])
+            every.add(**_facts(model, rows))
         notes = _leave_out_known(model, every, path)
         n_kept = n_before = 0
         for block in every.blocks():
@@ -131,8 +127,8 @@ def recalibrate_table(
         (found,) = classifier.calibrations_
         n_now = sum(kept.summaries(lambda block: _n_flagged(found, block)))
         n_rare = sum(kept.summaries(lambda block: block["is_rare"].sum())) if target else None
-    counted = zip(model.card.profiles, counts, strict=True)
-    profiles = tuple(replace(each, counts=tuple(count.tolist())) for each, count in counted)
+    counted = zip(model.card.profiles, read.monitor.counts, strict=True)
+    profiles = tuple(replace(each, counts=counts) for each, counts in counted)
     renewed = replace(
         model,
         classifier=classifier,
