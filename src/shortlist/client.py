@@ -218,10 +218,7 @@ class Client:
 
     def log(self, *, after: int = 0, limit: int = 1_000) -> list[dict[str, Any]]:
         """Return entries of the log."""
-        entries: list[dict[str, Any]] = self._ask("GET", f"/log?after={after}&limit={limit}")[
-            "entries"
-        ]
-        return entries
+        return list(self._ask("GET", f"/log?after={after}&limit={limit}")["entries"])
 
     def _ask(
         self,

@@ -12,7 +12,7 @@ from unittest.mock import ANY
 
 import numpy as np
 import pytest
-from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 from typer.testing import CliRunner
 
@@ -218,7 +218,7 @@ def forest(tmp_path_factory, model_file):
     """Return a model file with trees, which is fit for use."""
     fitted = fit_table(
         model_file.parent / "cases.csv", target="fraud", capacity=Capacity.fraction(0.1),
-        learner="forest",
+        own=RandomForestClassifier(3, max_depth=3, random_state=0), folds=2,
     )  # fmt: skip
     path = tmp_path_factory.mktemp("forest") / "model"
     save_model(fitted.model, path)

@@ -41,6 +41,12 @@ _MANY = 64  # cases
 _MOST_WAITING = 20_000
 _ALARM_EVERY = 5.0  # seconds
 _DATABASE = "database"
+_KINDS = {
+    ClockError: "clock",
+    ReplayError: "replay",
+    PromiseError: "promise",
+    StoreError: _DATABASE,
+}
 _WITHOUT_IDS = ("clock", "replay", _DATABASE)  # what these say is not about a case
 _QUICK, _GATHERING = 0.005, 0.002  # seconds
 
@@ -113,9 +119,6 @@ class Decider:
         self.id_fields: tuple[str, ...] = ("id",)
         self.ready = False  # until an attempt shows that cases can be decided
         self._alarmed: dict[str, float] = {}
-        # Cases that this process has seen in the log are looked up. An older one is refused by the
-        # database when it is inserted again; then all cases of the group are looked up.
-        self._ask_about_all = False
         self._thread = threading.Thread(target=self._loop, name=f"decide {queue}", daemon=True)
 
     # --- for the event loop --------------------------------------------------------------------
@@ -188,7 +191,7 @@ class Decider:
     def _join(self) -> Replica:
         """Return the controller of the queue, after connecting and reading if need be."""
         if self.stopped is not None:
-            raise StoreError(f"This process has stopped deciding. {self.stopped}")
+            raise StoreError(self.stopped)
         if self._store.link is None:
             self._store.connect()
         if self.replica is None:
@@ -265,7 +268,8 @@ class Decider:
             for request in batch
             if request.kind != DECISION and not any(case.answer for case in request.cases)
         ]
-        known = self._known(cases, replica)
+        found = self._store.find_cases(self.queue, [case.id for case in cases]) if cases else []
+        known = {str(entry.case_id): entry for entry in found}
         new: dict[str, Case] = {}
         for case in cases:
             if case.id not in known:
@@ -275,17 +279,11 @@ class Decider:
         else:
             self._store.rollback()
             self._store.settle()  # what is known may not be on the disk yet
-        self._ask_about_all = False
         for case in cases:
             case.answer = _answer_to(case, known[case.id], new.get(case.id) is not case)
         for request in batch:
-            self._finish(request, request.answers or [case.answer for case in request.cases])
-
-    def _known(self, cases: list[Case], replica: Replica) -> dict[str, Entry]:
-        """Return the entries of cases that were decided before, as far as this process knows."""
-        asked = [case.id for case in cases if self._ask_about_all or case.id in replica.recent]
-        found = self._store.find_cases(self.queue, asked) if asked else []
-        return {str(entry.case_id): entry for entry in found}
+            request.answers = request.answers or [case.answer for case in request.cases]
+        self._finished += batch
 
     def _write(
         self, replica: Replica, row: QueueRow, total: Any, new: list[Case], changes: list[Request]
@@ -303,7 +301,6 @@ class Decider:
         group = maker.group()
         self._store.commit(group)
         self.replica, fork.seq = fork, group.row.last_seq
-        fork.remember([case.id for case in new])
         if new:
             fork.watch([case.score for case in new])
         self._usual += (len(new) - self._usual) / 8
@@ -311,10 +308,6 @@ class Decider:
             change.answers = [{"seq": event.seq, "at": event.at}]
         decided = group.entries[len(group.entries) - len(new) :]  # changes come before cases
         return {str(entry.case_id): entry for entry in decided}
-
-    def _finish(self, request: Request, answers: list[Any]) -> None:
-        request.answers = answers
-        self._finished.append(request)
 
     def _moment(self, row: QueueRow, replica: Replica) -> float:
         now = self._config.clock.read(witness=self._store.clock())
@@ -329,54 +322,42 @@ class Decider:
     # --- what goes wrong -----------------------------------------------------------------------
 
     def _recover(self, error: Exception, batch: list[Request]) -> None:
-        """Do what an error asks for: look cases up, refuse, stop, or connect again and repeat."""
+        """Raise an alarm, then connect again and repeat, or refuse what waits."""
         self._put_back(batch)
-        if isinstance(error, ClockError):
-            self._store.rollback()
-            self._alarm("clock", str(error))
-            self.ready = False
-            self._refuse(Problem(503, "clock", str(error)))
-        elif isinstance(error, ReplayError):
-            self._store.rollback()
-            self.stopped, self.replica, self.ready = str(error), None, False
-            self._alarm("replay", str(error))
-        elif isinstance(error, PromiseError) and not self._ask_about_all and batch:
-            self._store.rollback()
-            self._ask_about_all = True  # one of the cases may be known from long ago
-        else:
-            if isinstance(error, PromiseError):
-                self._alarm("promise", f"The database refused a write: {error}")
-            elif not isinstance(error, StoreError):
-                self._alarm("error", f"{type(error).__name__}: {' '.join(str(error).split())}")
-            self._doubt(str(error))
-
-    def _doubt(self, why: str) -> None:
-        """Forget what was followed, connect again, and repeat until the cases' time is up."""
-        if not self.ready and not self._closing:  # again, and not a session that was merely lost
-            self._alarm(_DATABASE, why)
-        self._store.close()
+        kind = next((_KINDS[each] for each in _KINDS if isinstance(error, each)), "error")
+        # A session that was merely lost is not worth an alarm.
+        if kind != _DATABASE or not (self.ready or self._closing):
+            self._alarm(kind, error)
         self.ready = False
+        if kind == "replay":
+            self.stopped = f"This process has stopped deciding. {error}"
+        if kind == "clock":
+            self._store.rollback()
+            self._refuse(Problem(503, "clock", str(error)), math.inf)
+            return
+        self._store.close()
         self.replica = None  # a database that crashed may have lost what nobody was told of
-        # What a database says about itself is not for everyone.
-        public = why if self.stopped else "The database cannot be reached."
-        until = math.inf if self._closing or self.stopped else time.monotonic()
-        self._refuse(Problem(503, "unavailable", public), until)
+        problem = Problem(503, "unavailable", self.stopped or "The database cannot be reached.")
+        self._refuse(problem, math.inf if self._closing or self.stopped else time.monotonic())
         time.sleep(0.05)
 
-    def _refuse(self, problem: Problem, until: float = math.inf) -> None:
+    def _refuse(self, problem: Problem, until: float) -> None:
         """Answer what waits with a problem, if its deadline is not after a moment."""
         waiting = [self._waiting.popleft() for _ in range(len(self._waiting))]
         self._put_back([request for request in waiting if request.deadline > until])
         for request in waiting:
             self._n_taken += len(request.cases)
             if request.deadline <= until:
-                self._finish(request, [problem])
+                request.answers = [problem]
+                self._finished.append(request)
 
-    def _alarm(self, kind: str, message: str) -> None:
+    def _alarm(self, kind: str, error: Exception) -> None:
         """Log an error and raise an alarm, unless that was done a moment ago."""
         if time.monotonic() - self._alarmed.get(kind, -math.inf) < _ALARM_EVERY:
             return
         self._alarmed[kind] = time.monotonic()
+        name = "" if kind in _KINDS.values() else f"{type(error).__name__}: "
+        message = name + " ".join(str(error).split())
         shown = message if kind in _WITHOUT_IDS else "see the alarms of the queue."
         _log.error("Queue %d is not decided (%s): %s", self.queue, kind, shown)
         if kind == _DATABASE:

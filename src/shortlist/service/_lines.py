@@ -57,13 +57,10 @@ class LineReader:
     """Parses lines for a model: its columns by name, and the fields with the id and the moment."""
 
     def __init__(self, model: LoadedModel, *, id_field: str | None, time_field: str) -> None:
-        self._model, schema = model, model.table.schema
-        names = {feature.name for feature in schema.features}
-        own = schema.id if schema.id is not None else None if "id" in names else "id"
-        self._id_field = own if id_field is None else id_field
-        self._time_field = time_field
+        self._model, self._time_field = model, time_field
+        self._id_field = next(iter(model.id_fields), None) if id_field is None else id_field
         self._expected = {}
-        if self._id_field is not None and self._id_field in (id_field, schema.id):
+        if self._id_field is not None and self._id_field in (id_field, model.table.schema.id):
             self._expected[self._id_field] = _NO_IDS
         if time_field != "at":
             self._expected[time_field] = _NO_MOMENTS

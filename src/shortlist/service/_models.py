@@ -89,21 +89,19 @@ class LoadedModel:
         """
         if not items:
             return np.empty(0)
-        rows, first = [item.values for item in items], items[0]
+        rows = [item.values for item in items]
         if self.table.row_scorer.kind == "model":
             scores = self.table.classifier.score_samples(self._parser.frame(rows))
         else:
             scores = self.table.row_scorer.score_rows(rows)
-        values, efforts = (
-            None
-            if getattr(first, name) is None
-            else np.array([getattr(item, name) for item in items], float)
-            for name in ("value", "effort")
-        )
-        weighed = np.asarray(weigh(np.asarray(scores, np.float64), values, efforts), np.float64)
-        if not np.isfinite(weighed).all():
+        scores = np.asarray(scores, np.float64)
+        if self._work.columns:  # 1 stands for what the model does not weigh
+            values = np.array([1.0 if item.value is None else item.value for item in items])
+            efforts = np.array([1.0 if item.effort is None else item.effort for item in items])
+            scores = np.asarray(weigh(scores, values, efforts), np.float64)
+        if not np.isfinite(scores).all():
             raise ValueError("The model returned a score that is not a finite number.")
-        return np.asarray(lift(weighed), dtype=np.float64)
+        return np.asarray(lift(scores), dtype=np.float64)
 
     def scored(self, items: list[Item]) -> list[Item]:
         """Return items with their scores; one that the model cannot score has an error instead."""

@@ -49,7 +49,6 @@ REFUSED_BY_COUNT = USED_UP_ELSEWHERE
 #: The code of an item that is worth less than a slot; the controller does not see it.
 NOT_WORTH = 100
 _CODES = {reason: code for code, reason in enumerate(REASONS)}
-_MOST_RECENT = 200_000
 _LARGE, _WATCHED_TOGETHER = 16, 256  # scores
 _JUMPS = 4  # moments that a controller refuses before it believes them
 
@@ -117,8 +116,6 @@ class Replica:
     ----------
     model : int
         The model in force; 0 in a stream, which has no model in the database.
-    recent : dict
-        The latest cases of the log, the oldest first; whoever is missing may be older.
     """
 
     def __init__(
@@ -135,7 +132,6 @@ class Replica:
         self.is_own, self.model = is_own, 0
         self.drift: DriftAlarm | None = None
         self._unwatched: list[float] = []
-        self.recent: dict[str, None] = {}
         self._load(state)
 
     @classmethod
@@ -192,18 +188,11 @@ class Replica:
             first = run[0]
             if first.seq != self.seq + 1:
                 raise ReplayError(f"The log jumps from entry {self.seq} to entry {first.seq}.")
-            self.remember([entry.case_id for entry in run if entry.case_id is not None])
             if first.kind == DECISION:
                 self._decide_again(run)
             else:
                 self.apply(first)
             self.seq = run[-1].seq
-
-    def remember(self, cases: Iterable[str]) -> None:
-        """Remember that cases are in the log."""
-        self.recent.update(dict.fromkeys(cases))
-        while len(self.recent) > _MOST_RECENT:
-            del self.recent[next(iter(self.recent))]
 
     def watch(self, scores: list[float]) -> None:
         """Let the alarm see scores; those of large groups together, because that is faster."""

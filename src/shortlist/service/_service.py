@@ -19,7 +19,7 @@ from ._api import Problem
 from ._decider import Decider, Request
 from ._models import ModelCache, Roster
 from .databases import open_store
-from .keys import ApiKey, KeyRing
+from .keys import NO_KEY, ApiKey, KeyRing
 from .settings import ServiceConfig
 from .store import PromiseError, QueueRow, Store, StoreError
 
@@ -27,10 +27,8 @@ Result = TypeVar("Result")
 _FRESH = 5.0  # seconds after which keys and queues are read again
 _SOON, _LONGEST_LOAD = 0.2, 300.0  # seconds until a model is loaded that all workers shall load
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
-# With one of these, a proxy has passed the request on: who asks may be anywhere.
-_FORWARDED = {b"forwarded", b"via", b"x-real-ip", *(
-    b"x-forwarded-" + name for name in (b"for", b"host", b"proto", b"port", b"server", b"by")
-)}  # fmt: skip
+# With such a header, a proxy has passed the request on: who asks may be anywhere.
+_FORWARDED = (b"x-forwarded", b"forwarded", b"via", b"x-real-ip")
 
 _SECONDS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5)
 _STATUSES = (200, 400, 401, 403, 404, 408, 413, 415, 422, 429, 500, 503)
@@ -184,9 +182,7 @@ class Service:
     @property
     def ready(self) -> bool:
         """Whether every queue can be decided now."""
-        return bool(self.deciders) and all(
-            decider.ready and decider.stopped is None for decider in self.deciders.values()
-        )
+        return bool(self.deciders) and all(each.ready for each in self.deciders.values())
 
     # --- deciding ------------------------------------------------------------------------------
 
@@ -239,17 +235,17 @@ class Service:
 
     # --- who may -------------------------------------------------------------------------------
 
-    def admit(self, headers: dict[bytes, bytes], action: str, queue: str | None) -> ApiKey | None:
-        """Check the key and the origin of a request; None if it needs no key."""
+    def admit(self, headers: dict[bytes, bytes], action: str, queue: str | None) -> ApiKey:
+        """Check the key and the origin of a request."""
         if not self.ring.required:
             local = _is_local(headers.get(b"host"), headers.get(b"sec-fetch-site"))
-            if not local or not _FORWARDED.isdisjoint(headers):
+            if not local or any(name.startswith(_FORWARDED) for name in headers):
                 detail = (
                     "Without keys, only pages and programs of this machine may ask, and none "
                     "through a proxy. Make a key: shortlist serve keys --make decide"
                 )
                 raise Problem(403, "foreign-site", detail)
-            return None
+            return NO_KEY
         given = headers.get(b"authorization") or headers.get(b"x-api-key") or b""
         return self.ring.check(given.decode("latin-1").removeprefix("Bearer "), action, queue)
 
@@ -260,7 +256,7 @@ class Call(NamedTuple):
     service: Service
     queue: str
     case: str
-    key: ApiKey | None
+    key: ApiKey
     headers: dict[bytes, bytes]
 
     @property
@@ -279,11 +275,11 @@ class Call(NamedTuple):
     @property
     def key_id(self) -> str | None:
         """The name of the key."""
-        return None if self.key is None else self.key.id
+        return self.key.id or None
 
     def note(self, action: str, detail: dict[str, Any]) -> None:
         """Record a change that is not in the log; within `ask` only."""
-        self.store.note(time.time(), self.key_id or "", action, self.queue, detail)
+        self.store.note(time.time(), self.key.id, action, self.queue, detail)
 
     async def change(self, request: Request) -> Any:
         """Make a change that all workers follow; return its place in the log."""

@@ -34,7 +34,6 @@ _GAUGES = {
     "alarms": "Alarms that are raised",
 }
 _HISTORY = 30
-_POINTS, _MOST_READ = 96, 200_000
 # A rate alarm: the capacity is used up before this share of the period, or cases differ from the
 # mean of at least so many periods by this factor and so many standard deviations.
 _EARLY, _ENOUGH_PERIODS, _FACTOR, _DEVIATIONS = 0.5, 3, 2.0, 5.0
@@ -91,9 +90,7 @@ class QueueView:
         self.call, self.row, self.settings = call, row, QueueSettings.from_json(row.settings)
         self.at = max(time.time(), row.high_water)
         self.number = self.settings.periods.number(self.at)
-
-    def _query(self, statement: str, *values: Any) -> list[Any]:
-        return self.call.store.query(statement, *values)
+        self._query = call.store.query
 
     def queue(self) -> Queue:
         """Return the name and the numbers of the queue."""
@@ -131,13 +128,11 @@ class QueueView:
             "model": None if decider.replica is None else decider.replica.model,
             "ready": self.call.service.ready,
             "waiting": decider.n_waiting,
-            "forecast": self._forecast(queue),
             "scheduled": [
                 {"from": begins, "count": amount}
                 for begins, _, amount in sorted(capacities_of(self.call.store, self.row.id))
                 if begins > self.at
             ],
-            "thresholds": self._thresholds(queue),
             "history": history,
             "precision": _found(outcomes),
             **self._detection(reviewed, sum(each["seen"] for each in history)),
@@ -146,28 +141,6 @@ class QueueView:
             "more": _found(lowest) if len(lowest) >= _ENOUGH_OUTCOMES else None,
             "alarms": self.alarms(queue),
         }
-
-    def _passed(self, queue: Queue) -> float:
-        return (self.at - queue.starts) / (queue.ends - queue.starts)
-
-    def _forecast(self, queue: Queue) -> float | None:
-        """Return how many flags the period will have at this speed; None in its first minutes."""
-        passed = self._passed(queue)
-        if passed < 0.02 or not queue.seen:
-            return None
-        return min(float(queue.capacity), round(queue.used / min(passed, 1.0)))
-
-    def _thresholds(self, queue: Queue) -> list[list[float]]:
-        """Return moments and thresholds through the period, at most a hundred or so."""
-        rows = self._query(
-            "SELECT at, threshold FROM log WHERE queue = ? AND period = ? AND kind = 0 AND seq > ? "
-            "AND seq % ? = 0 ORDER BY seq",
-            self.row.id,
-            self.number,
-            queue.seq - _MOST_READ,
-            max(min(queue.seen, _MOST_READ) // _POINTS, 1),
-        )
-        return [[at, value] for at, value in rows if value is not None and math.isfinite(value)]
 
     def _history(self) -> list[dict[str, Any]]:
         """Return the numbers of the latest periods, the present one last."""
@@ -233,14 +206,10 @@ class QueueView:
         raised = self._query(
             "SELECT kind, message, at FROM alarm WHERE queue = ? ORDER BY at", str(self.row.id)
         )
-        found = [*self._clock_alarms(), *raised, *self._claim_alarms(), *self._rate_alarms(queue)]
-        replica = self.call.service.decider(self.row.name).replica
-        if replica is not None and replica.drift is not None and replica.drift.raised:
-            message = "Scores are no longer like the calibration scores of the model."
-            found.append(("drift", message, self.at))
+        found = [*raised, *self._alarms(), *self._rate_alarms(queue)]
         return [{"kind": kind, "message": message, "at": at} for kind, message, at in found]
 
-    def _clock_alarms(self) -> Iterator[tuple[str, str, float]]:
+    def _alarms(self) -> Iterator[tuple[str, str, float]]:
         ahead = self.row.high_water - time.time()
         if ahead > FAR_AHEAD:
             message = (
@@ -249,8 +218,6 @@ class QueueView:
                 "--accept-clock."
             )
             yield "clock", message, self.row.high_water
-
-    def _claim_alarms(self) -> Iterator[tuple[str, str, float]]:
         [(stale, oldest)] = self._query(
             "SELECT count(*), min(expires) FROM claim WHERE queue = ? AND expires <= ?",
             self.row.id,
@@ -259,19 +226,22 @@ class QueueView:
         if stale:
             message = f"{stale} claimed cases have no outcome, and their claims have expired."
             yield "claims", message, oldest
+        replica = self.call.service.decider(self.row.name).replica
+        if replica is not None and replica.drift is not None and replica.drift.raised:
+            message = "Scores are no longer like the calibration scores of the model."
+            yield "drift", message, self.at
 
     def _rate_alarms(self, queue: Queue) -> Iterator[tuple[str, str, float]]:
         """Say if cases come much faster or slower than usual, or the capacity is gone early."""
-        passed = self._passed(queue)
         before = [each["seen"] for each in self._history() if each["number"] < self.number]
+        passed = (self.at - queue.starts) / (queue.ends - queue.starts)
         usual = passed * sum(before) / max(len(before), 1)
         unlikely = _DEVIATIONS * math.sqrt(usual + 1)
+        is_usual = usual / _FACTOR - unlikely <= queue.seen <= _FACTOR * usual + unlikely
         if queue.capacity and not queue.remaining and passed < _EARLY:
             message = f"The capacity was used up after {percent(passed)} of the period."
             yield "rate", message, self.at
-        elif len(before) >= _ENOUGH_PERIODS and not (
-            usual / _FACTOR - unlikely <= queue.seen <= _FACTOR * usual + unlikely
-        ):
+        elif len(before) >= _ENOUGH_PERIODS and not is_usual:
             usually = number(round(usual))
             message = f"{queue.seen:,} cases have arrived, where {usually} are usual by now."
             yield "rate", message, self.at
@@ -300,9 +270,8 @@ def read_status(call: Call) -> dict[str, Any]:
 
 def read_metrics(call: Call) -> str:
     """Metrics for Prometheus; a key for some queues sees theirs alone."""
-    of_all = call.key is None or call.key.queues is None
     queues = [(view, view.queue()) for view in _visible(call)]
-    lines = [*call.service.metrics.lines()] if of_all else []
+    lines = [*call.service.metrics.lines()] if call.key.queues is None else []
     for name, words in _GAUGES.items():
         lines += metric_head(name, "gauge", words)
         for view, queue in queues:
@@ -314,6 +283,6 @@ def read_metrics(call: Call) -> str:
 
 def _visible(call: Call) -> list[QueueView]:
     """Return the queues that the key may see."""
-    allowed = None if call.key is None else call.key.queues
+    allowed = call.key.queues
     rows = [row for row in call.store.queues() if allowed is None or row.name in allowed]
     return [QueueView(call, row) for row in rows]

@@ -17,6 +17,7 @@ import msgspec
 from ._api import Problem, Route
 from ._routes import ROUTES
 from ._service import Call, Service
+from .keys import NO_KEY
 
 __all__ = ["make_app"]
 
@@ -82,7 +83,7 @@ async def _answer(service: Service, scope: Any, receive: Any) -> Reply:
     method = "GET" if scope["method"] == "HEAD" else scope["method"]
     route, queue, case = _find(method, scope["path"])
     headers = dict(scope["headers"])
-    key = None if route.is_open else service.admit(headers, route.name, queue or None)
+    key = NO_KEY if route.is_open else service.admit(headers, route.name, queue or None)
     call = Call(service, queue, case, key, headers)
     read = await _read(route, scope, headers, receive)
     if route.is_async:

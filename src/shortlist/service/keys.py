@@ -18,6 +18,7 @@ from ._api import Problem
 from .store import COMMAND, Store
 
 __all__ = [
+    "NO_KEY",
     "ROLES",
     "ApiKey",
     "KeyRing",
@@ -48,6 +49,10 @@ class ApiKey(NamedTuple):
         """Whether the key allows an action, on a queue or at all."""
         on_queue = queue is None or self.queues is None or queue in self.queues
         return action in ROLES[self.role] and on_queue
+
+
+#: Who asks a service that needs no keys.
+NO_KEY = ApiKey("", "", None)
 
 
 def make_key(

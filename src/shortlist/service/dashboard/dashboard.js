@@ -45,7 +45,6 @@ function showNumbers(status) {
   at("capacity").textContent = amount(status.capacity);
   at("unit").textContent = status.unit === "effort" ? `units of work used, by ${status.flags} flags` : "flags used";
   at("used-bar").style.setProperty("width", `${Math.min(100, 100 * status.used / (status.capacity || 1))}%`);
-  at("forecast").textContent = status.forecast === null ? "–" : amount(status.forecast);
   at("seen").textContent = status.seen.toLocaleString("en");
   const precision = status.precision;
   at("precision").textContent = precision.reviewed ? percent(precision.share) : "–";
@@ -61,19 +60,6 @@ function showNumbers(status) {
     ? `of more flags would be rare: ${status.more.found} of the ${status.more.reviewed} lowest reviewed were`
     : "more capacity: too few outcomes to tell";
   at("alarms").replaceChildren(...status.alarms.map((alarm) => make("p", `${alarm.kind}: ${alarm.message}`)));
-}
-
-function showThresholds(status) {
-  const points = status.thresholds;
-  if (points.length < 2) return draw(at("thresholds"), []);
-  const values = points.map((point) => point[1]);
-  const low = Math.min(...values), high = Math.max(...values), room = high - low || 1;
-  at("threshold-range").textContent = `, from ${low.toPrecision(3)} to ${high.toPrecision(3)}`;
-  const place = ([moment, value]) => {
-    const x = 600 * (moment - status.starts) / (status.ends - status.starts);
-    return `${x.toFixed(1)},${(112 - 104 * (value - low) / room).toFixed(1)}`;
-  };
-  draw(at("thresholds"), [["polyline", { class: "line", points: points.map(place).join(" ") }]]);
 }
 
 function showHistory(status) {
@@ -175,7 +161,6 @@ const tell = (id, rare) => review(
 async function refresh() {
   const status = await ask(`${base()}/status`);
   showNumbers(status);
-  showThresholds(status);
   showHistory(status);
   return status;
 }
