@@ -87,16 +87,6 @@ class SparkEngine(Engine):
         """Return the rows with a score from one number to another, both included."""
         return table.where(_number(score).between(low, high))
 
-    def n_rows(self, table: Any) -> int:
-        """Count the rows, which reads no columns."""
-        return int(table.count())
-
-    def highest(self, table: Any, score: str, count: int) -> Any:
-        """Sort and limit the scores, with NaN and gaps first."""
-        number = _number(score)
-        top = table.select(number.alias("score")).orderBy(number.desc_nulls_first()).limit(count)
-        return top.toArrow()["score"].to_numpy()
-
     def in_order(self, rows: Any, score: str) -> Any:
         """Number the rows of a list, in order."""
         functions, window = _functions_of("functions"), _functions_of("window")
@@ -227,21 +217,14 @@ def decide_stream(
     _check_frame(df)
     if not df.isStreaming:
         raise TableError("decide_stream takes a streaming frame. For a batch, use select or flag.")
-    types, f = _functions_of("types"), _functions_of("functions")
-    names = dict(zip(("queue", "id", "score", "at"), (queue, id, score, at), strict=True))
-    number = types.DoubleType()
-    fields = [df.schema[queue], df.schema[id], types.StructField(score, number)]
-    fields += [types.StructField(at, number), types.StructField("flagged", types.BooleanType())]
-    rows = df.select(
-        _quoted(queue),
-        _quoted(id),
-        _number(score).alias(score),
-        f.col(_quoted(at)).cast("double").alias(at),
-    )
-    start = json.dumps(controller.state())
+    types = _functions_of("types")
+    names = {"queue": queue, "id": id, "score": score, "at": at}
+    numbers = [_number(name).alias(name) for name in (score, at)]
+    rows = df.select(_quoted(queue), _quoted(id), *numbers)
+    answer = types.StructField("flagged", types.BooleanType())
     return rows.groupBy(_quoted(queue)).transformWithStateInPandas(
-        statefulProcessor=_stateful(start, names),
-        outputStructType=types.StructType(fields),
+        statefulProcessor=_stateful(json.dumps(controller.state()), names),
+        outputStructType=types.StructType([*rows.schema.fields, answer]),
         outputMode="Append",
         timeMode="None",
     )

@@ -278,8 +278,8 @@ def test_a_plan_of_spark_is_computed_once_or_refused(spark):
     assert (grouped.is_cached, df.is_cached) == (True, False)
 
 
-def test_deep_cuts_are_found_by_the_executors(spark, monkeypatch):
-    """The list is the same as with a short sort."""
+def test_executors_may_send_few_scores(spark, monkeypatch):
+    """The list is the same when a second pass is needed."""
     import shortlist.spark as functions
 
     df = spark.createDataFrame(make_frame("tied"))
@@ -289,7 +289,6 @@ def test_deep_cuts_are_found_by_the_executors(spark, monkeypatch):
         return found.toPandas()["case"].tolist()
 
     here = listed()
-    monkeypatch.setattr(_ranks, "_MOST_HELD", 0)
     monkeypatch.setattr(_ranks, "_FEW", 20)
     assert listed() == here
 

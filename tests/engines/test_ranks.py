@@ -26,13 +26,12 @@ KINDS = {
 class InBlocks(LocalEngine):
     """Calls kernels on blocks that lie in memory, and counts the passes."""
 
-    def __init__(self, table, places, *, has_top=False):
+    def __init__(self, table, places):
         self.table, self.passes, self.travelled = table, 0, []
         starts, stops = [0, *places], [*places, table.num_rows]
         self.blocks = [
             table.slice(start, stop - start) for start, stop in zip(starts, stops, strict=True)
         ]
-        self.has_top = has_top
 
     def between(self, table, score, low, high):
         """Leave all rows to the kernels."""
@@ -44,14 +43,6 @@ class InBlocks(LocalEngine):
         answers = [kernel(block) for block in self.blocks]
         self.travelled.append(answers)
         return answers
-
-    def highest(self, table, score, count):
-        """Sort and limit, with NaN first."""
-        return np.sort(self.table[score].to_numpy())[::-1][:count] if self.has_top else None
-
-    def n_rows(self, table):
-        """Know the length, or not."""
-        return self.table.num_rows if self.has_top else None
 
     def listed(self, **options):
         """Return a mask of the rows that are before the cuts."""
@@ -74,18 +65,17 @@ def few_are_many(monkeypatch):
     share=st.floats(0, 1.1),
     n_blocks=st.integers(1, 9),
     texts=st.booleans(),
-    has_top=st.booleans(),
     seed=st.integers(0, 2**32),
 )
 @settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
-def test_the_list_is_that_of_one_machine(kind, n, share, n_blocks, texts, has_top, seed):
+def test_the_list_is_that_of_one_machine(kind, n, share, n_blocks, texts, seed):
     """Any division of any scores gives the list of `select`, ties and infinities included."""
     rng = np.random.default_rng(seed)
     scores, ids = KINDS[kind](rng, n), np.arange(n)
     ids = np.array([f"case {i}" for i in ids], dtype=object) if texts else ids
     k = int(share * n)
     places = np.sort(rng.integers(0, n + 1, n_blocks - 1))
-    engine = InBlocks(pa.table({"score": scores, "id": ids}), places, has_top=has_top)
+    engine = InBlocks(pa.table({"score": scores, "id": ids}), places)
     want = select(scores, Capacity.count(k), ids=ids)
     np.testing.assert_array_equal(engine.listed(wanted={None: k}), want)
 
@@ -130,13 +120,12 @@ def test_little_travels_however_many_rows_are_tied(monkeypatch):
     assert engine.passes <= 4
 
 
-@pytest.mark.parametrize("has_top", [True, False])
 @pytest.mark.parametrize("k", [0, 1, 2])
-def test_scores_that_are_not_numbers_are_refused(has_top, k):
+def test_scores_that_are_not_numbers_are_refused(k):
     """NaN is counted wherever it is, and is an error whatever is asked for."""
     table = pa.table({"score": [1.0, np.nan, 5.0, 5.0, np.nan, -np.inf], "id": np.arange(6)})
     with pytest.raises(TableError, match="2 of 6 are NaN"):
-        InBlocks(table, [4], has_top=has_top).listed(wanted={None: k})
+        InBlocks(table, [4]).listed(wanted={None: k})
 
 
 def test_equal_ids_at_the_cut_are_refused():

@@ -18,8 +18,6 @@ from ..exceptions import CapacityError, TableError
 from ._ranks import ALL, Ranks, by_segment
 from .engine import TIE_KEY, Columns, Plan, as_columns, check_columns, table_schema
 
-__all__ = ["WEIGHT", "ListedRows", "find_candidates", "find_list", "sampled_rows"]
-
 #: The column with the weights of sampled rows.
 WEIGHT = "weight"
 

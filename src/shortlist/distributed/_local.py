@@ -14,8 +14,6 @@ from ..exceptions import TableError
 from ..tables.read import files_of
 from .engine import BLOCK, FEW, Engine, Plan, blocks_of, ranked
 
-__all__ = ["LocalEngine"]
-
 _BATCH, _FEW_COLUMNS = 1 << 17, 3
 _READ_AHEAD = {"batch_readahead": 8, "fragment_readahead": 1}
 _FORMATS = {".parquet": "parquet", ".pq": "parquet", ".feather": "feather", ".arrow": "feather"}

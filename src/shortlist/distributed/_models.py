@@ -23,8 +23,6 @@ from ..tables.schema import TableRows
 from ..thresholds import Decisions
 from .engine import Columns, Engine, Plan, as_columns, check_present, on_arrays, table_schema
 
-__all__ = ["ModelRows", "measure_model", "plan_rows"]
-
 _PACKAGES = ("shortlist", "numpy", "sklearn")
 #: What a model can say about a row, and the type of each column. If several models decide, a score
 #: alone is that of all of them, as in lists, and `score` beside `flagged` that of the one decider.

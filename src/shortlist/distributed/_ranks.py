@@ -1,11 +1,10 @@
 """The one finder of ranks in tables that no one holds together, exactly and in bounded memory.
 
-The engine's own top-k finds the score in a place, if it has one and the place is not too deep.
-Otherwise two passes find it: in the first, each block sends every so many-th of its sorted scores,
-which brackets any place with certainty; in the second, blocks count what lies above the bracket and
-send what lies inside. Only if a block of tied scores is cut, the ids of these rows are hashed, and
-the same two passes find the key that divides them. Nothing is approximate, and nothing depends on
-how the rows are divided.
+Two passes find the score in a place: in the first, each block sends every so many-th of its sorted
+scores, which brackets any place with certainty; in the second, blocks count what lies above the
+bracket and send what lies inside. Only if a block of tied scores is cut, the ids of these rows are
+hashed, and the same two passes find the key that divides them. Nothing is approximate, and nothing
+depends on how the rows are divided.
 """
 
 from __future__ import annotations
@@ -24,31 +23,23 @@ from .._core.ranking import AFTER_ALL, BEFORE_ALL, Cut
 from ..exceptions import TableError
 from .engine import Columns, Engine, on_arrays
 
-__all__ = ["ALL", "Ranks", "by_segment"]
-
 #: The name of the one segment if there are none.
 ALL = None
-#: A block sends about so many numbers of a segment; and the deepest own top-k.
-_FEW, _MOST_HELD = 1 << 14, 1 << 22
+#: A block sends about so many numbers of a segment.
+_FEW = 1 << 14
 #: A function of a block that returns numbers for each segment.
 Numbers = Callable[[Columns], dict[Any, Doubles]]
 
 
-class _Sample(NamedTuple):
-    """The size of a block, its NaN, and every `step`-th of its numbers from the highest."""
+class _Summary(NamedTuple):
+    """Numbers of a block, the highest first, each with those it stands for: itself, and the
+    following ones up to the next. How many more numbers lie above them, and how many are NaN.
+    """
 
-    n: int
-    n_nan: int
-    step: int
-    values: Doubles
-
-
-class _Inside(NamedTuple):
-    """How many numbers of a block lie above a bracket, and those inside with their counts."""
-
-    above: int
     values: Doubles
     counts: NDArray[np.int64]
+    above: int = 0
+    n_nan: int = 0
 
 
 class _Located(NamedTuple):
@@ -58,59 +49,57 @@ class _Located(NamedTuple):
     above: int
 
 
-def _draw(columns: Columns, *, numbers: Numbers, few: int) -> dict[Any, _Sample]:
-    """Draw about so many numbers of a block, for each segment."""
-    return {name: _drawn(own, few) for name, own in numbers(columns).items()}
-
-
-def _drawn(numbers: Doubles, few: int) -> _Sample:
-    ordered = np.sort(numbers)  # NaN comes last
-    n_nan = numbers.size - int(np.searchsorted(ordered, np.nan))
-    step = max(1, -(-numbers.size // few))
-    return _Sample(numbers.size, n_nan, step, ordered[::-1][::step].copy())
-
-
-def _look(
-    columns: Columns, *, numbers: Numbers, brackets: dict[Any, tuple[float, float]]
-) -> dict[Any, _Inside]:
-    """Count what lies above a bracket of each segment, and send what lies inside."""
+def _summarise(
+    columns: Columns, *, numbers: Numbers, brackets: dict[Any, tuple[float, float]] | None, few: int
+) -> dict[Any, _Summary]:
+    """Draw about so many numbers of each segment; or send all that lie inside its bracket."""
     found = numbers(columns)
+    if brackets is None:
+        return {name: _drawn(own, few) for name, own in found.items()}
     return {name: _inside(found[name], *ends) for name, ends in brackets.items() if name in found}
 
 
-def _inside(numbers: Doubles, low: float, high: float) -> _Inside:
+def _drawn(numbers: Doubles, few: int) -> _Summary:
+    ordered = np.sort(numbers)  # NaN comes last
+    n_nan = numbers.size - int(np.searchsorted(ordered, np.nan))
+    places = np.arange(0, numbers.size, max(1, -(-numbers.size // few)))
+    counts = np.diff(np.append(places, numbers.size))
+    return _Summary(ordered[::-1][places], counts, n_nan=n_nan)
+
+
+def _inside(numbers: Doubles, low: float, high: float) -> _Summary:
     rest = numbers[numbers >= low]
     inside = rest[rest <= high]
-    return _Inside(rest.size - inside.size, *np.unique(inside, return_counts=True))
+    return _Summary(*np.unique(inside, return_counts=True), above=rest.size - inside.size)
 
 
-def _bracket(samples: list[_Sample], place: int) -> tuple[float, float]:
+def _joined(parts: list[_Summary]) -> tuple[Doubles, NDArray[np.int64]]:
+    """Return the numbers of all parts from the highest on, and how many each stands for."""
+    values = np.concatenate([part.values for part in parts])
+    order = np.argsort(-values, kind="stable")
+    return values[order], np.concatenate([part.counts for part in parts])[order]
+
+
+def _bracket(parts: list[_Summary], place: int) -> tuple[float, float]:
     """Return two numbers between which that in a place lies for certain.
 
-    Each drawn number stands for itself and the numbers behind it, up to the next. At most these
-    and all before them are above the next one; at least those up to the last drawn one are not
-    below it.
+    At most the numbers that a drawn one and all before it stand for are above the next one. At
+    least those up to a drawn one are not below it, but for those behind the last one of each part.
     """
-    values = np.concatenate([each.values for each in samples])
-    steps = np.concatenate([np.full(each.values.size, each.step) for each in samples])
-    order = np.argsort(-values, kind="stable")
-    values, steps = values[order], steps[order]
-    down_to = np.cumsum(steps)
-    behind = sum(each.step - 1 for each in samples)
-    high = values[np.searchsorted(down_to - steps, place, side="right") - 1]
+    values, counts = _joined(parts)
+    down_to = np.cumsum(counts)
+    behind = sum(int(part.counts.max()) - 1 for part in parts if part.counts.size)
+    high = values[np.searchsorted(down_to - counts, place, side="right") - 1]
     last = int(np.searchsorted(down_to, place + 1 + behind))
     return float(values[last]) if last < values.size else -np.inf, float(high)
 
 
-def _pick(parts: list[_Inside], place: int) -> _Located:
-    """Return the number in a place, which lies inside."""
+def _pick(parts: list[_Summary], place: int) -> _Located:
+    """Return the number in a place, which is among those sent."""
     above = sum(part.above for part in parts)
-    values = np.concatenate([part.values for part in parts])
-    counts = np.concatenate([part.counts for part in parts])
-    order = np.argsort(-values, kind="stable")
-    at = int(np.searchsorted(above + np.cumsum(counts[order]), place, side="right"))
-    value = float(values[order[at]])
-    return _Located(value, above + int(counts[values > value].sum()))
+    values, counts = _joined(parts)
+    at = int(np.searchsorted(above + np.cumsum(counts), place, side="right"))
+    return _Located(float(values[at]), above + int(counts[values > values[at]].sum()))
 
 
 def _gather(answers: Iterable[dict[Any, Any]]) -> dict[Any, list[Any]]:
@@ -125,19 +114,17 @@ def _search(
     call: Callable[[Any], Iterable[Any]],
     numbers: Numbers,
     places: dict[Any, int],
-    samples: dict[Any, list[_Sample]],
+    drawn: dict[Any, list[_Summary]],
 ) -> dict[Any, _Located]:
     """Find the numbers in some places; another pass is made if not all numbers were drawn."""
-    parts = {
-        name: [_Inside(0, each.values, np.ones(each.n, np.int64)) for each in samples[name]]
-        for name in places
-        if all(each.step == 1 for each in samples[name])
-    }
     brackets = {
-        name: _bracket(samples[name], place) for name, place in places.items() if name not in parts
+        name: _bracket(drawn[name], place)
+        for name, place in places.items()
+        if any((part.counts > 1).any() for part in drawn[name])
     }
+    parts = dict(drawn)
     if brackets:
-        parts |= _gather(call(partial(_look, numbers=numbers, brackets=brackets)))
+        parts |= _gather(call(partial(_summarise, numbers=numbers, brackets=brackets, few=_FEW)))
     return {name: _pick(parts[name], place) for name, place in places.items()}
 
 
@@ -196,27 +183,29 @@ class Ranks:
         names = [name for name in (self.score, self.segment, *others) if name is not None]
         return on_arrays(self.engine, table, list(dict.fromkeys(names)))
 
+    def _draw(self, table: Any, numbers: Numbers, *others: str | None) -> dict[Any, list[_Summary]]:
+        call = self._call(table, *others)
+        return _gather(call(partial(_summarise, numbers=numbers, brackets=None, few=_FEW)))
+
     @cached_property
-    def _samples(self) -> dict[Any, list[_Sample]]:
+    def _drawn(self) -> dict[Any, list[_Summary]]:
         """What the first pass draws; scores that are not numbers are an error."""
-        call = self._call(self.table)
-        samples = _gather(call(partial(_draw, numbers=self._scores, few=_FEW)))
-        sums = [(own.n, own.n_nan) for each in samples.values() for own in each]
+        drawn = self._draw(self.table, self._scores)
+        sums = [(own.counts.sum(), own.n_nan) for each in drawn.values() for own in each]
         n_rows, n_nan = np.sum(sums, axis=0).tolist() if sums else (0, 0)
         if n_nan:
             raise TableError(
                 f"The column {self.score!r} must hold a number in every row; {n_nan:,} of "
                 f"{n_rows:,} are NaN or empty. Give these rows a score, or leave them out."
             )
-        return samples
+        return drawn
 
     @cached_property
     def sizes(self) -> dict[Any, int]:
         """The number of rows of each segment; of none, there is one."""
-        n_rows = None if self.segment is not None else self.engine.n_rows(self.table)
-        if n_rows is not None:
-            return {ALL: n_rows}
-        sizes = {name: sum(own.n for own in parts) for name, parts in self._samples.items()}
+        sizes = {
+            name: sum(int(own.counts.sum()) for own in parts) for name, parts in self._drawn.items()
+        }
         return sizes if self.segment is not None else {ALL: 0, **sizes}
 
     def cuts(self, wanted: dict[Any, int]) -> dict[Any, Cut]:
@@ -251,18 +240,7 @@ class Ranks:
         return Cut(value, -key.value), above + key.above
 
     def _locate(self, places: dict[Any, int]) -> dict[Any, _Located]:
-        """Find the scores in some places, and refuse scores that are not numbers anywhere."""
-        top = self._top(places.get(ALL, 0))
-        if top is not None and not np.isnan(top).any():
-            value = float(top.min(initial=np.inf))
-            located = _Located(value, int(np.count_nonzero(top > value)))
-            return dict.fromkeys(places, located)
-        return _search(self._call(self.table), self._scores, places, self._samples)
-
-    def _top(self, place: int) -> Doubles | None:
-        if self.segment is not None or place >= _MOST_HELD:
-            return None
-        return self.engine.highest(self.table, self.score, place + 1)
+        return _search(self._call(self.table), self._scores, places, self._drawn)
 
     def _key_of(self, found: dict[Any, _Located], places: dict[Any, int]) -> dict[Any, _Located]:
         """Find the keys that divide the tied rows of each segment."""
@@ -275,4 +253,4 @@ class Ranks:
             _keys, at=at, score=self.score, segment=self.segment, id=str(self.id), seed=self.seed
         )
         left = {name: places[name] - each.above for name, each in found.items()}
-        return _search(call, keys, left, _gather(call(partial(_draw, numbers=keys, few=_FEW))))
+        return _search(call, keys, left, self._draw(table, keys, self.id))

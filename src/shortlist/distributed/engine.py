@@ -11,24 +11,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.arrays import Doubles
 from .._core.extras import load_extra
 from ..exceptions import TableError
-
-__all__ = [
-    "FEW",
-    "TIE_KEY",
-    "Columns",
-    "Engine",
-    "Plan",
-    "as_columns",
-    "blocks_of",
-    "check_columns",
-    "check_present",
-    "on_arrays",
-    "ranked",
-    "table_schema",
-]
 
 #: The most rows of a block of scores, and of a block of whole rows.
 BLOCK, FEW = 1 << 20, 1 << 16
@@ -88,14 +72,6 @@ class Engine(Protocol):
     def between(self, table: Any, score: str, low: float, high: float) -> Any:
         """Return the rows with a score from one number to another, and perhaps more rows."""
         ...
-
-    def n_rows(self, table: Any) -> int | None:
-        """Return the number of rows, if it is known without reading them."""
-        return None
-
-    def highest(self, table: Any, score: str, count: int) -> Doubles | None:
-        """Return the highest scores, NaN and gaps first; None if they are better counted."""
-        return None
 
 
 def on_arrays(engine: Engine, table: Any, columns: list[str]) -> Callable[[Any], Iterable[Any]]:

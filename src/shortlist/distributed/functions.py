@@ -26,8 +26,6 @@ from ._models import ModelRows, measure_model, plan_rows
 from ._ranks import ALL, Ranks
 from .engine import TIE_KEY, Engine, Plan, as_columns, check_columns, check_present, table_schema
 
-__all__ = ["Functions"]
-
 
 class LargeAssignment(NamedTuple):
     """The rows of a table that get a column, and the assignment that was solved for them."""
