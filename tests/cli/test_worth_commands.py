@@ -121,7 +121,7 @@ def test_a_case_larger_than_all_of_the_fit_is_never_flagged(folder, tmp_path):
     result = done("flag", folder / "work.model", tmp_path / "large.csv", "-o", tmp_path / "f.csv")
     assert pd.read_csv(tmp_path / "f.csv").flagged.sum() == 0
     assert "take more than 60 minutes" in result.stderr
-    assert "1,000 here" in result.stderr
+    assert "1,000 cases take more" in result.stderr
 
 
 @pytest.mark.parametrize("model", ["work.model", "value.model"])

@@ -12,7 +12,6 @@ from . import _options as options
 from . import _shell as shell
 
 if TYPE_CHECKING:
-    from ..tables import ReadOptions, TableModel
     from ..tables.learned_rows import SeenRows
     from ..tables.measure import Evaluation
     from ..tables.reviews import MissedResult
@@ -79,7 +78,19 @@ def evaluate(
 
     loaded, reading = shell.open_model(model), options.read_options(read)
     if reviews is not None:
-        _evaluate_reviews(loaded, reviews, target, reading, as_json=as_json, **for_reviews)
+        from ..tables.reviews import missed_in_table
+
+        missed = missed_in_table(
+            loaded,
+            reviews,
+            outcome=target,
+            id=id,
+            period=period,
+            confidence=0.95 if confidence is None else confidence,
+            challenger=None if challenger is None else shell.open_model(challenger),
+            reading=reading,
+        )
+        _print_missed(missed, as_json)
         return
     assert data is not None
     work = WorkColumns(value, effort, budget, worth, unit)
@@ -94,36 +105,6 @@ def evaluate(
         _print_capacities(result)
     else:
         _print_evaluation(result)
-
-
-def _evaluate_reviews(
-    model: TableModel,
-    reviews: Path,
-    target: str | None,
-    reading: ReadOptions,
-    *,
-    as_json: bool,
-    challenger: Any,
-    confidence: Any,
-    **settings: Any,
-) -> None:
-    from ..tables.reviews import missed_in_table
-
-    result = missed_in_table(
-        model,
-        reviews,
-        outcome=target,
-        confidence=0.95 if confidence is None else confidence,
-        challenger=None if challenger is None else shell.open_model(challenger),
-        reading=reading,
-        **settings,
-    )
-    if as_json:
-        shell.print_json(result)
-    else:
-        _print_missed(result)
-    if result.has_fallen:
-        raise typer.Exit(shell.FALLEN)
 
 
 def _warn_of_seen(seen: SeenRows | None) -> None:
@@ -207,12 +188,17 @@ def _print_capacities(result: Evaluation) -> None:
 # --- what is missed ---
 
 
-def _print_missed(result: MissedResult) -> None:
+def _print_missed(result: MissedResult, as_json: bool) -> None:
     estimate = result.estimate
-    for period, each in estimate.by_period.items():
-        typer.echo(f"{period}: {each}")
-    typer.echo(str(estimate))
-    if estimate.challenger is not None:
-        typer.echo(str(estimate.challenger))
+    if as_json:
+        shell.print_json(result)
+    else:
+        for period, each in estimate.by_period.items():
+            typer.echo(f"{period}: {each}")
+        typer.echo(str(estimate))
+        if estimate.challenger is not None:
+            typer.echo(str(estimate.challenger))
+        if result.has_fallen:
+            typer.echo(result.verdict)
     if result.has_fallen:
-        typer.echo(result.verdict)
+        raise typer.Exit(shell.FALLEN)

@@ -18,7 +18,7 @@ from . import _shell as shell
 
 if TYPE_CHECKING:
     from ..service.durable import DurableController
-    from ..service.stream import StreamSettings, StreamSummary
+    from ..service.stream import StreamSummary
     from ..tables import TableModel
     from ..tables.monitor import Finding
 
@@ -79,6 +79,7 @@ def stream(
     limit = options.capacity_from(
         count=count, period=period, capacity=capacity, per=per, fraction=fraction, budget=budget
     )
+    from ..service.durable import DurableController
     from ..service.stream import StreamSettings
     from ..tables import WorkColumns
 
@@ -93,7 +94,17 @@ def stream(
         probe=probe,
         probe_key=os.environ.get(options.PROBE_KEY),
     )
-    with _durable(model, loaded, settings, state, sync=sync, adopt=adopt) as durable:
+    if loaded.row_scorer.note:  # compiles the model before the first line
+        typer.echo(loaded.row_scorer.note, err=True)
+    fingerprint = hashlib.sha256(model.read_bytes()).hexdigest()[:16]
+    with DurableController(
+        state,
+        settings.controller(loaded),
+        identity={"model": fingerprint, **settings.to_json(loaded)},
+        adopt=loaded.classifier.calibration_scores_ if adopt else None,
+        worth=settings.worth,
+        sync=sync,
+    ) as durable:
         if durable.n_before:
             typer.echo(f"Resuming {state}: {durable.n_before:,} cases were decided.", err=True)
         summary = _run(
@@ -112,31 +123,6 @@ def stream(
         typer.echo(
             f"{number(left)} of {number(budget, 12)} {kept.unit} are left in this period.", err=True
         )
-
-
-def _durable(
-    file: Path,
-    model: TableModel,
-    settings: StreamSettings,
-    state: Path,
-    *,
-    sync: bool,
-    adopt: bool,
-) -> DurableController:
-    """Compile the model before the first line, and open the state."""
-    from ..service.durable import DurableController
-
-    if model.row_scorer.note:
-        typer.echo(model.row_scorer.note, err=True)
-    fingerprint = hashlib.sha256(file.read_bytes()).hexdigest()[:16]
-    return DurableController(
-        state,
-        settings.controller(model),
-        identity={"model": fingerprint, **settings.to_json(model)},
-        adopt=model.classifier.calibration_scores_ if adopt else None,
-        worth=settings.worth,
-        sync=sync,
-    )
 
 
 def _run(model: TableModel, durable: DurableController, **fields: Any) -> StreamSummary:

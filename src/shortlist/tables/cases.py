@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, Self
@@ -58,6 +58,7 @@ class CaseRows(TableRows):
         return {} if self.kept is None else self.kept.to_pydict()
 
 
+@dataclass
 class CaseReader:
     """Reads the cases of a table in chunks, and compares them with the model card on the way.
 
@@ -66,36 +67,32 @@ class CaseReader:
     carried along, the `monitor` and, at the end, `notes`.
     """
 
-    def __init__(
-        self,
-        model: TableModel,
-        path: Path,
-        *,
-        target: str | None = None,
-        keep: Collection[str] = (),
-        id: str | None = None,
-        exclude: Path | None = None,
-        segment: str | None = None,
-        taken: Collection[str] = (),
-        reading: ReadOptions | None = None,
-        on_progress: RowsRead | None = None,
-    ) -> None:
-        self._schema, self.path, self._target, self._reading = model.schema, path, target, reading
-        self.id = model.schema.id if id is None else id
-        self._segment, self._exclude = segment, exclude
-        self._keep, self._taken = keep, taken
-        self._on_progress = on_progress or (lambda n_rows: None)
-        self.monitor = DriftMonitor(model)
-        self.n_read = 0
-        self.segments: Counter[str] = Counter()
-        self.types: dict[str, str] = {}
-        self.notes: list[str] = []
+    model: TableModel
+    path: Path
+    _: KW_ONLY
+    target: str | None = None
+    keep: Collection[str] = ()
+    id: str | None = None
+    exclude: Path | None = None
+    segment: str | None = None
+    taken: Collection[str] = ()
+    reading: ReadOptions | None = None
+    on_progress: RowsRead | None = None
+    n_read: int = field(default=0, init=False)
+    segments: Counter[str] = field(default_factory=Counter, init=False)
+    types: dict[str, str] = field(default_factory=dict, init=False)
+    notes: list[str] = field(default_factory=list, init=False)
+
+    def __post_init__(self) -> None:
+        self.id = self.model.schema.id if self.id is None else self.id
+        self.monitor = DriftMonitor(self.model)
 
     def __iter__(self) -> Iterator[CaseRows]:
-        with self._schema.open(self.path, reading=self._reading) as source:
+        schema = self.model.schema
+        with schema.open(self.path, reading=self.reading) as source:
             kept, excluded = self._columns(source)
-            others = [*kept, *(name for name in (self.id, self._segment) if name is not None)]
-            for rows, chunk in self._schema.chunks(source, target=self._target, also=others):
+            others = [*kept, *(name for name in (self.id, self.segment) if name is not None)]
+            for rows, chunk in schema.chunks(source, target=self.target, also=others):
                 if not len(rows.X):
                     continue
                 cases = self._cases(rows, chunk, kept)
@@ -104,7 +101,8 @@ class CaseReader:
                     cases = cases.take(np.flatnonzero(~excluded.found(cases.names)))
                 self.monitor.add(cases)
                 yield cases
-                self._on_progress(self.n_read)
+                if self.on_progress is not None:
+                    self.on_progress(self.n_read)
             if not self.n_read:
                 raise source.without_rows()
         self.notes = [] if excluded is None else excluded.in_words(self.path, self.id)
@@ -113,24 +111,24 @@ class CaseReader:
         """Check the columns, and return those to carry along by name, and what to leave out."""
         if self.id is not None:
             source.require([self.id], "which id=... or the model names")
-        if self.id in self._taken:
+        if self.id in self.taken:
             raise TableError(
                 f"The id column is named {self.id!r}, and so is a column of the output. Rename it "
                 "in the table, or name another one with id=..."
             )
-        if self._segment is not None:
-            source.require([self._segment], "which segment=... names")
-        wanted = [name for name in _names(source, self._keep) if name != self.id]
-        kept = {name: _free(name, (*self._taken, self.id)) for name in wanted}
+        if self.segment is not None:
+            source.require([self.segment], "which segment=... names")
+        wanted = [name for name in _names(source, self.keep) if name != self.id]
+        kept = {name: _free(name, (*self.taken, self.id)) for name in wanted}
         self.types = dict.fromkeys(kept.values(), "string")
-        if self._exclude is None:
+        if self.exclude is None:
             return kept, None
-        return kept, read_exclusions(self._exclude, self.id, source.reading)
+        return kept, read_exclusions(self.exclude, self.id, source.reading)
 
     def _cases(self, rows: TableRows, chunk: Any, kept: dict[str, str]) -> CaseRows:
         segments = None
-        if self._segment is not None:
-            segments = as_texts(chunk[self._segment], self._segment)
+        if self.segment is not None:
+            segments = as_texts(chunk[self.segment], self.segment)
             self.segments.update(segments.tolist())
         self.types = {shown: _kind(chunk[name].type) for name, shown in kept.items()}
         carried = {shown: _plain(chunk[name], self.types[shown]) for name, shown in kept.items()}

@@ -116,7 +116,7 @@ def flag_rows(
         reading=reading,
         on_progress=on_progress,
     )
-    job = _Job(model, cases, reasons=reasons, at_most=at_most, budget=budget, worth=worth)
+    job = _Job(model, cases, reasons, at_most, budget, worth)
     decided = (job.decide(some) for some in cases if len(some))
     first = list(islice(decided, 1))  # now the types of the columns are known
     with TableWriter(file, format, job.types()) as output:
@@ -125,48 +125,44 @@ def flag_rows(
     return job.summary(output)
 
 
+@dataclass
 class _Job:
     """The decisions about a table, and what is counted on the way."""
 
-    def __init__(
-        self,
-        model: TableModel,
-        cases: CaseReader,
-        *,
-        reasons: bool,
-        at_most: int | None,
-        budget: float | None,
-        worth: float | None,
-    ) -> None:
-        self._model, self._cases, self._reasons = model, cases, reasons
-        self._at_most, self._budget, self._worth = at_most, budget, worth
-        self._unit = model.unit
+    model: TableModel
+    cases: CaseReader
+    reasons: bool
+    at_most: int | None
+    budget: float | None
+    worth: float | None
+
+    def __post_init__(self) -> None:
         self._n: Counter[str] = Counter()
         self._effort, self._value = Fraction(0), 0.0
         self._flagged_ids = RepeatedIds()
 
     def types(self) -> dict[str, str]:
         """Return the columns of the output, and their types."""
-        first = {"row": "int64"} if self._cases.id is None else {self._cases.id: "string"}
-        last = {"reasons": "string"} if self._reasons else {}
-        return {**first, **_DECIDED, **last, **self._cases.types}
+        first = {"row": "int64"} if self.cases.id is None else {self.cases.id: "string"}
+        last = {"reasons": "string"} if self.reasons else {}
+        return {**first, **_DECIDED, **last, **self.cases.types}
 
     def decide(self, cases: CaseRows) -> dict[str, Any]:
         """Return the decisions about some cases as columns."""
-        decided = self._model.decide(cases)
-        self._cases.monitor.add_flags(decided.flagged)
+        decided = self.model.decide(cases)
+        self.cases.monitor.add_flags(decided.flagged)
         flagged, scores = decided.flagged, np.asarray(decided.scores, dtype=np.float64)
-        if self._worth is not None:
-            flagged = flagged & self._model.are_worth(decided, self._worth)
+        if self.worth is not None:
+            flagged = flagged & self.model.are_worth(decided, self.worth)
         self._n["not worth"] += int((decided.flagged & ~flagged).sum())
-        self._n["too large"] += int(self._model.too_large(cases).sum())
+        self._n["too large"] += int(self.model.too_large(cases).sum())
         self._count(cases, flagged, scores)
-        id = self._cases.id
+        id = self.cases.id
         return {
             **({"row": cases.numbers + 1} if id is None else {id: cases.names}),
             "score": scores,
             "flagged": flagged.astype(np.int8),
-            **({"reasons": self._reasons_for(cases, flagged)} if self._reasons else {}),
+            **({"reasons": self._reasons_for(cases, flagged)} if self.reasons else {}),
             **cases.carried(),
         }
 
@@ -175,36 +171,36 @@ class _Job:
         self._n["flagged"] += int(flagged.sum())
         if cases.names is not None:
             self._flagged_ids.add(cases.names[flagged])
-        _, efforts = self._model.weighed_by(cases)
+        _, efforts = self.model.weighed_by(cases)
         own = np.ones(int(flagged.sum())) if efforts is None else efforts[flagged]
         self._value += float((scores[flagged] * own).sum())
         units = count_in_units(own)
         self._effort += units.unit * int(units.efforts.sum())
         for spent, most, unit in (
-            (self._n["flagged"], self._at_most, "places"),
-            (self._effort, self._budget, self._unit),
+            (self._n["flagged"], self.at_most, "places"),
+            (self._effort, self.budget, self.model.unit),
         ):
             if most is not None and spent > exact(most):
                 raise TooManyFlagsError(
-                    f"The flags of {self._cases.path} would take more than {number(most, 12)} "
-                    f"{unit}: {number(float(spent))} for the first {self._cases.n_read:,} rows. "
+                    f"The flags of {self.cases.path} would take more than {number(most, 12)} "
+                    f"{unit}: {number(float(spent))} for the first {self.cases.n_read:,} rows. "
                     "Nothing was written. Look for the cause with: shortlist check. For a list of "
                     "a fixed length, or within a budget, use: shortlist select."
                 )
 
     def _reasons_for(self, cases: CaseRows, flagged: Mask) -> list[str | None]:
-        reasons = iter(reasons_for(self._model, cases.X[flagged]))
+        reasons = iter(reasons_for(self.model, cases.X[flagged]))
         return [reasons_in_words(next(reasons)) if each else None for each in flagged]
 
     def summary(self, output: TableWriter) -> FlagSummary:
         """Return what was counted, in numbers and in words."""
-        classifier, monitor = self._model.classifier, self._cases.monitor
+        classifier, monitor = self.model.classifier, self.cases.monitor
         work: dict[str, Any] = {}
-        if self._model.schema.work is not None:
+        if self.model.schema.work is not None:
             work["value"] = self._value
             if classifier.capacity.kind == "effort":
                 allowed = float(classifier.capacity.max_effort(monitor.n_items))
-                work |= {"effort": float(self._effort), "allowed": allowed, "unit": self._unit}
+                work |= {"effort": float(self._effort), "allowed": allowed, "unit": self.model.unit}
         return FlagSummary(
             monitor.n_items,
             self._n["flagged"],
@@ -217,16 +213,16 @@ class _Job:
 
     def _notes(self) -> list[str]:
         again = "which is flagged as well. In a list of shortlist select, each id takes one place."
-        notes = [*self._cases.notes, *self._flagged_ids.notes(self._cases.id, again)]
+        notes = [*self.cases.notes, *self._flagged_ids.notes(self.cases.id, again)]
         if self._n["not worth"]:
             notes.append(
-                f"Cases above the threshold that do not reach worth={self._worth:g} are not "
+                f"Cases above the threshold that do not reach worth={self.worth:g} are not "
                 f"flagged: {self._n['not worth']:,} here."
             )
         if self._n["too large"]:
             notes.append(
-                f"Cases that take more than {self._model.classifier.max_effort:g} {self._unit}, "
-                "the most that the promise of the model covers, are not flagged: "
-                f"{self._n['too large']:,} here. To allow more, fit with max_effort=..."
+                f"{self._n['too large']:,} cases take more than "
+                f"{self.model.classifier.max_effort:g} {self.model.unit}, the most that the model "
+                "promises for, and are not flagged. To allow more, fit with max_effort=..."
             )
         return notes
