@@ -74,23 +74,16 @@ class GroupMaker:
         queue, build, model = self._row.id, replica.build, replica.model or None
         for each, (code, threshold, inclusion) in zip(arrivals, verdicts, strict=True):
             if code == MOMENT_REFUSED:  # the controller has seen it, but it gets no answer
-                refused = self.add_event(DECISION, json.dumps(each.at), None)
-                self.entries[-1] = refused._replace(
-                    score=each.score,
-                    threshold=threshold,
-                    code=code,
-                    inclusion=inclusion,
-                    effort=each.effort,
-                )
-                continue
-            if each.at != self._at and code != NOT_WORTH:  # others move no clock
-                self._advance(each.at, allowed)
-            self._seen += 1
+                each = Arrival(each.score, None, each.at, each.effort, fields=each.at)
+            else:
+                if each.at != self._at and code != NOT_WORTH:  # others move no clock
+                    self._advance(each.at, allowed)
+                self._seen += 1
             slot, work = None, units_of(each.effort or 0.0) if of_work else None
             if code in (ABOVE_THRESHOLD, PROBE):
                 slot = self._slot(allowed, work)
                 code = REFUSED_BY_COUNT if slot is None else code
-            kept = slot is not None and each.fields is not None
+            kept = each.fields is not None and (slot is not None or code == MOMENT_REFUSED)
             spent = self._spent if of_work and slot is not None else None
             self.entries.append(
                 Entry(
@@ -114,9 +107,13 @@ class GroupMaker:
                 counts = self._used, self._seen, self._spent
                 self._ended.append((self._capacity, self._period, *counts))
             self._period, self._total_used = number, None
-            left = {period: counts for _, period, *counts in self._ended}
-            counted = left.get(number) or self._replica.counts_of(self._row.id, number)
-            self._used, self._seen, self._spent = counted
+            left = [counts for _, period, *counts in self._ended if period == number]
+            left = left or self._replica.store.query(
+                "SELECT used, seen, spent FROM ended WHERE queue = ? AND period = ?",
+                self._row.id,
+                number,
+            )
+            self._used, self._seen, self._spent = left[-1] if left else (0, 0, 0)
 
     def _slot(self, allowed: int, work: int | None) -> int | None:
         """Return the next slot, or None if the counts of the database leave no room."""
@@ -124,7 +121,11 @@ class GroupMaker:
             return None
         if self._total is not None:
             if self._total_used is None:
-                self._total_used = self._replica.used_of_total(self._period or 0)
+                [(self._total_used,)] = self._replica.store.query(
+                    "SELECT coalesce(max(total_slot), 0) FROM log WHERE period = ? AND "
+                    "total_slot > 0",
+                    self._period,
+                )
             if self._total_used >= self._total:
                 return None
             self._total_used += 1
@@ -148,7 +149,7 @@ class GroupMaker:
         return Group(row, self.entries, snapshot, self._ended)
 
 
-def _as_text(fields: dict[str, Any] | None) -> str:
+def _as_text(fields: Any) -> str:
     return json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
 
 

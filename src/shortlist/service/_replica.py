@@ -48,8 +48,6 @@ __all__ = [
 REFUSED_BY_COUNT = USED_UP_ELSEWHERE
 #: The code of an item that is worth less than a slot; the controller does not see it.
 NOT_WORTH = 100
-_CODES = {reason: code for code, reason in enumerate(REASONS)}
-_LARGE, _WATCHED_TOGETHER = 16, 256  # scores
 _JUMPS = 4  # moments that a controller refuses before it believes them
 
 
@@ -81,7 +79,7 @@ class Arrival(NamedTuple):
     effort: float | None = None
     digest: bytes | None = None
     key_id: str | None = None
-    fields: dict[str, Any] | None = None
+    fields: Any = None
 
     @classmethod
     def of(cls, entry: Entry) -> Arrival:
@@ -128,10 +126,9 @@ class Replica:
         state: dict[str, Any],
         is_own: bool = True,
     ) -> None:
-        self._store, self.settings, self.build, self.seq = store, settings, build, seq
+        self.store, self.settings, self.build, self.seq = store, settings, build, seq
         self.is_own, self.model = is_own, 0
         self.drift: DriftAlarm | None = None
-        self._unwatched: list[float] = []
         self._load(state)
 
     @classmethod
@@ -159,21 +156,6 @@ class Replica:
         known = {"model": self.model, "controller": self.controller.state()}
         return json.dumps({**known, "identity": self.identity})
 
-    def used_of_total(self, period: int) -> int:
-        """Return how many flags of the shared total were given in a period."""
-        [(used,)] = self._store.query(
-            "SELECT coalesce(max(total_slot), 0) FROM log WHERE period = ? AND total_slot > 0",
-            period,
-        )
-        return int(used)
-
-    def counts_of(self, queue: int, period: int) -> tuple[int, int, int]:
-        """Return the flags, the cases and the work of a period so far, if it was left before."""
-        rows = self._store.query(
-            "SELECT used, seen, spent FROM ended WHERE queue = ? AND period = ?", queue, period
-        )
-        return rows[0] if rows else (0, 0, 0)
-
     def fork(self) -> Replica:
         """Return a copy that may be thrown away: a rewind keeps the original."""
         other = copy.copy(self)
@@ -195,13 +177,9 @@ class Replica:
             self.seq = run[-1].seq
 
     def watch(self, scores: list[float]) -> None:
-        """Let the alarm see scores; those of large groups together, because that is faster."""
-        if self.drift is None:
-            return
-        self._unwatched = [*self._unwatched, *scores]
-        if len(scores) < _LARGE or len(self._unwatched) >= _WATCHED_TOGETHER:
-            self.drift.update(self._unwatched)
-            self._unwatched = []
+        """Let the alarm see scores."""
+        if self.drift is not None:
+            self.drift.update(scores)
 
     def apply(self, event: Entry) -> None:
         """Make the change that an event records."""
@@ -221,18 +199,18 @@ class Replica:
 
     def _start_again(self, capacity: float, scheduled: list[list[float]]) -> None:
         """Begin with a new controller: none runs backwards. The database has counted the flags."""
-        settings, calibration = self.settings, calibration_of(self._store, self.model)
+        settings, calibration = self.settings, calibration_of(self.store, self.model)
         self.controller = first_controller(settings, capacity, calibration)
         for begins, amount in scheduled:
             self.controller.set_capacity(settings.capacity({settings.unit: amount}), at=begins)
 
     def _change_model(self, model: int) -> Any:
         """Let the alarm compare with another model; return the model's calibration scores."""
-        calibration = calibration_of(self._store, model)
+        calibration = calibration_of(self.store, model)
         # An alarm about scores of other models than the calibrated ones would be false.
-        is_own = has_own_calibration(self._store, model)
+        is_own = has_own_calibration(self.store, model)
         self.drift = DriftAlarm(calibration) if is_own else None
-        self.model, self._unwatched = model, []
+        self.model = model
         return calibration
 
     def _decide_again(self, run: list[Entry]) -> None:
@@ -274,23 +252,14 @@ class Replica:
         ]
 
     def _decide_part(self, part: list[Any], *, with_ids: bool) -> Iterable[Verdict]:
-        controller, draws = self.controller, self.controller.has_probes
-        if len(part) == 1:  # much faster
-            [one] = part
-            made = controller.decide(
-                one.score,
-                at=one.at if controller.is_timed else None,
-                id=one.case_id if with_ids else None,
-                effort=one.effort if controller.counts_work else None,
-            )
-            return [(_CODES[made.reason], made.threshold, made.probability if draws else None)]
+        controller = self.controller
         many = controller.decide_many(
             [each.score for each in part],
             at=[each.at for each in part] if controller.is_timed else None,
             ids=[each.case_id for each in part] if with_ids else None,
             efforts=[each.effort for each in part] if controller.counts_work else None,
         )
-        chances = many.probabilities.tolist() if draws else [None] * len(part)
+        chances = many.probabilities.tolist() if controller.has_probes else [None] * len(part)
         return zip(many.codes.tolist(), many.thresholds.tolist(), chances, strict=True)
 
 
