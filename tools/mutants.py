@@ -160,7 +160,7 @@ MUTANTS = [
     Mutant("a model of any unit", "service/_models.py", "if len(units) > 1 or (", "if (", SWAP),
     Mutant("a model of any columns", "service/_models.py", "if error is not None and (case or", "if False and (case or", SWAP),
     Mutant("the id follows the model", "service/setup.py", "                id_fields=model.id_fields,\n", "", SWAP),
-    Mutant("a period that was left begins anew", "service/_group.py", "= left[-1] if left else (0, 0, 0)", "= (0, 0, 0)", CLOCK),
+    Mutant("a period that was left begins anew", "service/_group.py", "self._ended.get(number) or self._left_before(number)", "(0, 0, 0, 0)", CLOCK),
     Mutant("a clock before the last decision is silent", "service/_status.py", "if ahead > FAR_AHEAD:", "if False:", CLOCK),
     Mutant("no sync of a decision", "service/_sqlite.py", "{'FULL' if self._sync else 'OFF'}", "OFF", DURABLE),
     Mutant("no sync of the folder", "service/durable.py", "        sync_folder(self.path.parent)\n", "", DURABLE),

@@ -36,7 +36,7 @@ class GroupMaker:
         self._at, self._period = row.high_water, row.period
         self._used, self._seen, self._spent = row.used, row.seen, row.spent
         self._capacity = row.capacity
-        self._ended: list[tuple[int, ...]] = []
+        self._ended: dict[int, tuple[int, int, int, int]] = {}
         self._is_start = False
         self.entries: list[Entry] = []
         self._advance(at, row.capacity)
@@ -105,15 +105,19 @@ class GroupMaker:
         if number != self._period:
             if self._seen and self._period is not None:
                 counts = self._used, self._seen, self._spent
-                self._ended.append((self._capacity, self._period, *counts))
+                self._ended[self._period] = (self._capacity, *counts)
             self._period, self._total_used = number, None
-            left = [counts for _, period, *counts in self._ended if period == number]
-            left = left or self._replica.store.query(
-                "SELECT used, seen, spent FROM ended WHERE queue = ? AND period = ?",
-                self._row.id,
-                number,
-            )
-            self._used, self._seen, self._spent = left[-1] if left else (0, 0, 0)
+            left = self._ended.get(number) or self._left_before(number)
+            _, self._used, self._seen, self._spent = left
+
+    def _left_before(self, number: int) -> Any:
+        """Return what a period had counted when it was left."""
+        rows = self._replica.store.query(
+            "SELECT capacity, used, seen, spent FROM ended WHERE queue = ? AND period = ?",
+            self._row.id,
+            number,
+        )
+        return rows[0] if rows else (0, 0, 0, 0)
 
     def _slot(self, allowed: int, work: int | None) -> int | None:
         """Return the next slot, or None if the counts of the database leave no room."""

@@ -61,10 +61,20 @@ def prepare(
                 (probe_key or secrets.token_hex(16)) if probe else None,
                 id_fields=model.id_fields,
             )
-            for row in store.queues() if adopt else []:
-                if row.name in queues:
-                    models.check_fit(model, row, store)
-            _make_queues(store, queues, settings, model.id, total, adopt=adopt)
+            known = [row for row in store.queues() if row.name in queues]
+            for row in known if adopt else []:
+                models.check_fit(model, row, store)
+            for row in known:
+                wanted = {"total": total, "capacity": queues[row.name], "model": model.id}
+                _compare(store, row, settings, wanted, adopt=adopt)
+            if total is not None:
+                _set_total(store, total, adopt=adopt)
+            for name, count in queues.items():
+                controller = first_controller(settings, count, calibration_of(store, model.id))
+                make_queue(
+                    store, name, settings, controller, model=model.id, at=time.time(),
+                    total=None if total is None else _TOTAL,
+                )  # fmt: skip
         elif not store.queues():
             raise ValueError("The database has no queue yet. Name a model file to make one.")
         for row in store.queues():
@@ -76,40 +86,12 @@ def prepare(
     return models
 
 
-def _make_queues(
-    store: Store,
-    queues: Mapping[str, float],
-    settings: QueueSettings,
-    model: int,
-    total: int | None,
-    *,
-    adopt: bool,
-) -> None:
-    """Make the queues that do not exist yet, after all others were compared."""
-    for row in store.queues():
-        if row.name in queues:
-            _compare(store, row, settings, queues[row.name], model, total, adopt=adopt)
-    if total is not None and (adopt or _total_of(store, _TOTAL) is None):
-        _set_total(store, total)
-    for name, count in queues.items():
-        controller = first_controller(settings, count, calibration_of(store, model))
-        make_queue(
-            store, name, settings, controller, model=model, at=time.time(),
-            total=None if total is None else _TOTAL,
-        )  # fmt: skip
-
-
-def _set_total(store: Store, total: int) -> None:
+def _set_total(store: Store, total: int, *, adopt: bool) -> None:
     with store.write():
-        if _total_of(store, _TOTAL) == total:
-            return
-        store.query(
-            "INSERT INTO total (name, capacity) VALUES (?, ?) "
-            "ON CONFLICT (name) DO UPDATE SET capacity = excluded.capacity",
-            _TOTAL,
-            total,
-        )
-        store.note(time.time(), COMMAND, TOTAL_SET, None, {"total": total})
+        had = _total_of(store, _TOTAL)
+        if had is None or (adopt and had != total):
+            store.put("total", {"name": _TOTAL, "capacity": total}, ("name",))
+            store.note(time.time(), COMMAND, TOTAL_SET, None, {"total": total})
 
 
 def _total_of(store: Store, name: str | None) -> int | None:
@@ -118,26 +100,21 @@ def _total_of(store: Store, name: str | None) -> int | None:
 
 
 def _compare(
-    store: Store,
-    row: QueueRow,
-    settings: QueueSettings,
-    count: float,
-    model: int,
-    total: int | None,
-    *,
-    adopt: bool,
+    store: Store, row: QueueRow, settings: QueueSettings, wanted: dict[str, Any], *, adopt: bool
 ) -> None:
     """Refuse what cannot change, and change the rest if that is meant."""
     kept = QueueSettings.from_json(row.settings)
-    pairs: dict[str, tuple[Any, Any]] = {
-        **{name: (getattr(kept, name), getattr(settings, name)) for name in _FIXED},
-        "total": (_total_of(store, row.total), total),
-        "capacity": (capacity_at(capacities_of(store, row.id), time.time()), count),
-        "model": (model_of(store, row.id), model),
+    had = {
+        **{name: getattr(kept, name) for name in _FIXED},
+        "total": _total_of(store, row.total),
+        "capacity": capacity_at(capacities_of(store, row.id), time.time()),
+        "model": model_of(store, row.id),
     }
-    differing = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
-    words = "; ".join(f"{name} {had!r}, and not {now!r}" for name, (had, now) in differing.items())
-    if not differing.keys().isdisjoint(_FIXED) or None in differing.get("total", ()):
+    wanted = {**{name: getattr(settings, name) for name in _FIXED}, **wanted}
+    differing = [name for name in wanted if had[name] != wanted[name]]
+    words = "; ".join(f"{name} {had[name]!r}, and not {wanted[name]!r}" for name in differing)
+    of_total = {had["total"], wanted["total"]} if "total" in differing else set()
+    if None in of_total or not set(_FIXED).isdisjoint(differing):
         raise ValueError(
             f"The queue {row.name!r} was made with {words}. This cannot change. Use the old one or "
             "another database, or start without a model file to leave all queues as they are."
@@ -145,10 +122,10 @@ def _compare(
     if differing and not adopt:
         _log.warning("The queue %r keeps %s. Start with --adopt to change it.", row.name, words)
         return
-    if "capacity" in differing:
-        _change(store, row.id, {CAPACITY: {kept.unit: count}})
-    if "model" in differing:
-        _change(store, row.id, {MODEL: {"model": model}})
+    bodies = {"capacity": (CAPACITY, {kept.unit: wanted["capacity"]}),
+              "model": (MODEL, {"model": wanted["model"]})}  # fmt: skip
+    for name in bodies.keys() & set(differing):
+        _change(store, row.id, dict([bodies[name]]))
 
 
 def _change(store: Store, queue: int, changes: dict[int, dict[str, Any]]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from importlib import resources
 from itertools import starmap
 from typing import Any, NamedTuple
@@ -99,7 +99,7 @@ class Group(NamedTuple):
     row: QueueRow
     entries: list[Entry]
     snapshot: tuple[int, str] | None = None
-    ended: list[tuple[int, ...]] = []  # noqa: RUF012 (numbers of periods; never changed)
+    ended: dict[int, tuple[int, int, int, int]] = {}  # noqa: RUF012 (numbers; never changed)
 
 
 #: The columns of the log, for statements.
@@ -111,6 +111,8 @@ _FOLLOWED = ENTRY_COLUMNS.replace("digest", "NULL").replace(
 )
 #: What is read when a queue has been locked: its row, what is new in its log, and its total.
 READ_ROW = f"SELECT {_ROW_COLUMNS} FROM queue WHERE id = ?"
+_COUNTED = ("capacity", "last_seq", "high_water", "period", "used", "seen", "spent")
+_UPDATE_ROW = f"UPDATE queue SET {', '.join(f'{name} = ?' for name in _COUNTED)} WHERE id = ?"
 _FOLLOW = f"SELECT {_FOLLOWED} FROM log WHERE queue = ? AND seq > ? ORDER BY seq"
 READ_TOTAL = "SELECT capacity FROM total WHERE name = (SELECT total FROM queue WHERE id = ?)"
 
@@ -242,8 +244,16 @@ class Store:
     def insert(self, group: Group) -> None:
         """Write a group within the transaction that is open."""
         with self._translated():
-            for statement, values in _statements_of(group):
-                self._send(statement, values)
+            row = group.row
+            self._send(_UPDATE_ROW, (*(getattr(row, name) for name in _COUNTED), row.id))
+            for period, (capacity, used, seen, spent) in group.ended.items():
+                numbers = {"capacity": capacity, "used": used, "seen": seen, "spent": spent}
+                key = {"queue": row.id, "period": period}
+                self.put("ended", {**key, **numbers}, tuple(key))
+            if group.snapshot is not None:
+                build, state = group.snapshot
+                saved = {"queue": row.id, "build": build, "seq": row.last_seq, "state": state}
+                self.put("snapshot", saved, ("queue",))
             self._insert_entries(group.entries)
 
     def commit(self, group: Group) -> None:
@@ -349,10 +359,9 @@ class Store:
             there = unless and self._largest(table, number, row, unless)
             if there:
                 return there
-            full = {number: self._largest(table, number, row, scope) + 1, **row}
-            marks = ", ".join("?" * len(full))
-            self.query(f"INSERT INTO {table} ({', '.join(full)}) VALUES ({marks})", *full.values())
-            return int(full[number])
+            new = self._largest(table, number, row, scope) + 1
+            self.put(table, {number: new, **row})
+            return new
 
     def _largest(self, table: str, number: str, row: dict[str, Any], names: tuple[str, ...]) -> int:
         """Return the largest number of the rows that share some values with a row, or 0."""
@@ -363,6 +372,15 @@ class Store:
         )
         return int(largest)
 
+    def put(self, table: str, row: dict[str, Any], key: tuple[str, ...] = ()) -> None:
+        """Insert a row, in the place of the one with the same key if one is given."""
+        text = f"INSERT INTO {table} ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})"
+        if key:
+            new = ", ".join(f"{name} = excluded.{name}" for name in row if name not in key)
+            text += f" ON CONFLICT ({', '.join(key)}) DO UPDATE SET {new}"
+        with self._translated():
+            self._send(text, tuple(row.values()))
+
     def note(self, at: float, key_id: str, action: str, queue: str | None, detail: Any) -> None:
         """Record a change that is not in the log."""
         row = {"at": at, "key_id": key_id, "action": action, "queue": queue}
@@ -370,15 +388,9 @@ class Store:
 
     def raise_alarm(self, queue: str, kind: str, message: str, at: float) -> None:
         """Show an alarm until it is cleared."""
+        row = {"queue": queue, "kind": kind, "message": message, "at": at}
         with self.write():
-            self.query(
-                "INSERT INTO alarm (queue, kind, message, at) VALUES (?, ?, ?, ?) "
-                "ON CONFLICT (queue, kind) DO UPDATE SET message = excluded.message",
-                queue,
-                kind,
-                message,
-                at,
-            )
+            self.put("alarm", row, ("queue", "kind"))
 
     def clear_alarm(self, queue: str, kind: str) -> None:
         """Take an alarm back whose cause is gone."""
@@ -399,30 +411,3 @@ def _schema(dialect: str) -> Iterator[str]:
             if line.endswith(";"):
                 yield plain
                 plain = ""
-
-
-def _statements_of(group: Group) -> Iterable[tuple[str, tuple[Any, ...]]]:
-    """Return the statements that write a group, apart from its entries."""
-    row = group.row
-    yield (
-        "UPDATE queue SET capacity = ?, last_seq = ?, high_water = ?, period = ?, used = ?, "
-        "seen = ?, spent = ? WHERE id = ?",
-        (row.capacity, row.last_seq, row.high_water, row.period, row.used, row.seen, row.spent,
-         row.id),
-    )  # fmt: skip
-    for numbers in group.ended:
-        yield (
-            "INSERT INTO ended (queue, capacity, period, used, seen, spent) "
-            "VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (queue, period) DO UPDATE SET "
-            "capacity = excluded.capacity, used = excluded.used, seen = excluded.seen, "
-            "spent = excluded.spent",
-            (row.id, *numbers),
-        )
-    if group.snapshot is not None:
-        build, state = group.snapshot
-        yield (
-            "INSERT INTO snapshot (queue, build, seq, state) VALUES (?, ?, ?, ?) ON CONFLICT "
-            "(queue) DO UPDATE SET build = excluded.build, seq = excluded.seq, "
-            "state = excluded.state",
-            (row.id, build, row.last_seq, state),
-        )
