@@ -289,7 +289,7 @@ def test_half_of_the_error_pays_for_unknown_prevalences(monkeypatch):
         {"a": Capacity.multiple(1), "b": Capacity.multiple(2)},
         counts={"fine": 900, "a": 50, "b": 50},
     )
-    sample = JointSample(np.zeros((1, 2)), np.zeros(1), np.zeros(1, dtype=np.intp))
+    sample = JointSample(np.zeros((1, 2)), np.zeros(1, dtype=np.intp))
     with pytest.raises(Asked):
         _rule.JointRule.calibrate(sample, capacities, guarantee="confident", confidence=0.94)
     assert asked == {"limits": pytest.approx(0.03)}

@@ -24,7 +24,7 @@ def samples(draw):
     gains = draw(hnp.arrays(np.float64, (n, m), elements=coarse | st.floats(-2, 2)))
     segments = draw(hnp.arrays(np.intp, n, elements=st.integers(0, n_segments - 1)))
     keys = draw(st.none() | hnp.arrays(np.float64, n, elements=st.floats(0, 1, exclude_max=True)))
-    sample = JointSample(gains, np.zeros(n), segments, keys, False)
+    sample = JointSample(gains, segments, keys, False)
     n_limits = m + n_segments + 1  # of the classes, of the segments, of the total
     return sample, draw(st.lists(ratios, min_size=n_limits, max_size=n_limits))
 
@@ -92,6 +92,6 @@ def test_one_class_alone_is_the_threshold_of_its_scores(scores, percent):
     nowhere = np.zeros(scores.size, dtype=np.intp)
     # Scores that differ by less than a unit of the fixed point are equal for the joint rule only.
     rounded = np.rint(scores * 2.0**40) / 2.0**40
-    sample = JointSample(rounded[:, np.newaxis], np.zeros(scores.size), nowhere, None, False)
+    sample = JointSample(rounded[:, np.newaxis], nowhere, None, False)
     flagged = calibrate_threshold(rounded, capacity, guarantee="plug-in").flag(rounded)
     assert_array_equal(choose(plug_in_prices(sample, limits), sample) == 1, flagged)

@@ -46,7 +46,7 @@ def test_segments_and_a_total_are_kept_together_with_the_classes():
     size, n_segments = 20_000, 3
     gains = np.round(rng.normal(size=(size, 2)) - 1.2, 1)
     population = JointSample(
-        gains, np.zeros(size), rng.integers(n_segments, size=size), rng.uniform(size=size), False
+        gains, rng.integers(n_segments, size=size), rng.uniform(size=size), False
     )
     of_classes, total = [Fraction(1, 20), Fraction(1, 25)], Fraction(2, 25)
     of_segments = [Fraction(1, 10), Fraction(3, 50), Fraction(1, 20)]

@@ -71,10 +71,9 @@ def values_of(container: Any) -> NDArray[Any]:
     series = nw.from_native(container, series_only=True, pass_through=True)
     if isinstance(series, nw.Series):
         return _objects(series.to_list()) if _would_change(series) else series.to_numpy()
-    if hasattr(container, "to_pylist"):  # an array of Arrow
-        return _objects(container.to_pylist())
-    if hasattr(container, "isna") and not isinstance(container.dtype, np.dtype):
-        return _objects(list(container))  # an array or index of pandas
+    dtype = getattr(container, "dtype", None)
+    if hasattr(container, "tolist") and not isinstance(dtype, np.dtype):
+        return _objects(container.tolist())  # an array of Arrow, an array or index of pandas
     return np.asarray(container)
 
 

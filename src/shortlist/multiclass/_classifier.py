@@ -43,7 +43,7 @@ from ..capacity import Capacity
 from ..thresholds.promise import TIES
 from ..thresholds.segments import check_segment_capacities, segment_codes
 from ._capacities import JointCapacities, check_joint_capacities
-from ._rule import GUARANTEES, JointDecisions, JointRule, Prices, plug_in_prices
+from ._rule import GUARANTEES, JointDecisions, JointRule
 from ._values import JointSample, Valuation
 
 
@@ -89,8 +89,7 @@ class MulticlassCapacityClassifier(
           probability 1 - `confidence`.
 
         For the last two, half of the calibration items set the prices, the other half sets how
-        clear a case must be. The difference between `plug_in_objective_` and `objective_` is the
-        cost of the guarantee.
+        clear a case must be.
     confidence : float, default=0.95
         For ``guarantee="confident"``.
     class_weights : dict from labels to numbers, default=None
@@ -122,10 +121,6 @@ class MulticlassCapacityClassifier(
         The same for the total.
     segment_prices_ : dict
         The same for each segment; `None` stands for the segments that are not named.
-    objective_ : float
-        The objective on the calibration items, as the posteriors estimate it.
-    plug_in_objective_ : float
-        The same without the cost of the guarantee.
 
     See Also
     --------
@@ -435,20 +430,6 @@ class MulticlassCapacityClassifier(
     def _prices(self) -> list[float]:
         """The prices of the classes, then of the segments, then of the total."""
         return self.rule_.prices.scale.to_floats(self.rule_.prices.prices).tolist()
-
-    @property
-    def objective_(self) -> float:
-        """The objective on the calibration items, as the posteriors estimate it."""
-        return self._objective(self.rule_.prices)
-
-    @property
-    def plug_in_objective_(self) -> float:
-        """The same without the cost of the guarantee."""
-        return self._objective(plug_in_prices(self.rule_.sample, self.rule_.capacities.ratios()))
-
-    def _objective(self, prices: Prices) -> float:
-        sample = self.rule_.sample
-        return sample.objective(prices.choose(sample)[0])
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "rule_")

@@ -60,7 +60,7 @@ class Valuation(NamedTuple):
         steady = lift(posteriors).astype(np.float64)
         left_alone = steady[:, self.common].max(axis=1) * self.common_weight
         gains = steady[:, self.rare] * self.rare_weights - left_alone[:, np.newaxis]
-        return JointSample(gains, left_alone, segments, keys, keyed_by_ids, posteriors.dtype)
+        return JointSample(gains, segments, keys, keyed_by_ids, posteriors.dtype)
 
     def classes_of(self, columns: Rows, posteriors: Floats) -> Rows:
         """Return the number of the class that each item gets: rare by its column, or common."""
@@ -92,8 +92,6 @@ class JointSample:
     ----------
     gains : ndarray of shape (n_items, m)
         The gain of each rare class over leaving the item alone.
-    left_alone : ndarray of shape (n_items,)
-        The value of leaving the item alone.
     segments : ndarray of int, shape (n_items,)
         The number of each item's segment; 0 without segments.
     keys : ndarray of shape (n_items,), or None
@@ -105,7 +103,6 @@ class JointSample:
     """
 
     gains: Floats
-    left_alone: Floats
     segments: Rows
     keys: Floats | None = None
     keyed_by_ids: bool = False
@@ -125,7 +122,6 @@ class JointSample:
         return replace(
             self,
             gains=self.gains[rows],
-            left_alone=self.left_alone[rows],
             segments=self.segments[rows],
             keys=None if self.keys is None else self.keys[rows],
         )
@@ -134,9 +130,3 @@ class JointSample:
         """Divide the items at random."""
         shuffled, half = rng.permutation(len(self)), len(self) // 2
         return self.take(shuffled[:half]), self.take(shuffled[half:])
-
-    def objective(self, columns: Rows) -> float:
-        """Return the mean value of the chosen columns."""
-        flagged = np.flatnonzero(columns)
-        gained = self.gains[flagged, columns[flagged] - 1].sum()
-        return float((self.left_alone.sum() + gained) / max(len(self), 1))
