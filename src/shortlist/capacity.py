@@ -66,7 +66,7 @@ class Capacity:
                 f"{self.kind!r}."
             )
         if self.kind == "count":
-            _whole("Capacity.count", self.value)
+            check_whole("Capacity.count", self.value)
         else:
             _check_rate(self.kind, self.value)
         if self.per is not None:
@@ -185,7 +185,12 @@ class Capacity:
                 )
             return Fraction(int(self.value), self.per)
         if self.kind == "effort":
-            raise CapacityError(_NOT_FLAGS.format(self))
+            raise CapacityError(
+                f"{self!r} is a budget of work, and a number of flags is needed here. Use "
+                "Capacity.count(...), Capacity.fraction(...) or Capacity.multiple(...); budgets of "
+                "work are kept by select, calibrate_threshold, CapacityClassifier, "
+                "BudgetController and QuantileTracker."
+            )
         if prevalence is None:
             raise CapacityError(
                 f"{self!r} counts in units of the prevalence, which is unknown here. Use "
@@ -231,7 +236,7 @@ class Capacity:
         >>> Capacity.fraction(0.5).max_flags(3)
         1
         """
-        n = _whole("n", n)
+        n = check_whole("n", n)
         if self.kind == "count" and self.per is None:
             return min(int(self.value), n)
         return math.floor(self.as_ratio(prevalence) * n)
@@ -249,7 +254,7 @@ class Capacity:
         >>> Capacity.effort(0.5, per=3).max_effort(1)
         Fraction(1, 6)
         """
-        n = _whole("n", n)
+        n = check_whole("n", n)
         if self.kind != "effort":
             raise CapacityError(
                 f"{self!r} limits the number of flags, not their work. Use Capacity.effort(...)."
@@ -359,13 +364,6 @@ def check_capacity(capacity: Any) -> Capacity:
     )
 
 
-_NOT_FLAGS = (
-    "{!r} is a budget of work, and a number of flags is needed here. Use Capacity.count(...), "
-    "Capacity.fraction(...) or Capacity.multiple(...); budgets of work are kept by select, "
-    "calibrate_threshold, CapacityClassifier, BudgetController and QuantileTracker."
-)
-
-
 def _plain(value: Any) -> int | float | Fraction:
     if isinstance(value, Fraction):
         return value
@@ -392,7 +390,7 @@ def _check_rate(kind: str, value: Any) -> None:
 def _check_per(kind: str, value: Any, per: Any) -> None:
     if kind not in ("count", "effort"):
         raise CapacityError(f"per= belongs to Capacity.count and Capacity.effort, not to {kind!r}.")
-    per = _whole("per", per)
+    per = check_whole("per", per)
     if per == 0 or (kind == "count" and value > per):
         raise CapacityError(
             f"Capacity.{kind}({value!r}, per={per}) must refer to at least one item, and must not "
@@ -400,7 +398,8 @@ def _check_per(kind: str, value: Any, per: Any) -> None:
         )
 
 
-def _whole(name: str, value: Any) -> int:
+def check_whole(name: str, value: Any) -> int:
+    """Return a whole number that is not negative, of any type that has whole numbers."""
     try:
         if isinstance(value, (bool, np.bool_)):
             raise TypeError

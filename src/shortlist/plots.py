@@ -25,6 +25,7 @@ _X_AXES = {
     "flags": ("n_flagged", "Items flagged"),
     "effort": ("effort", "Effort spent"),
 }
+_PLOT_OPTIONS = {"ax", "x", "band", "marginal", "curve_kwargs", "plot_chance_level"}
 
 
 class CapacityCurveDisplay:
@@ -82,44 +83,31 @@ class CapacityCurveDisplay:
         y_true: ArrayLike,
         scores: ArrayLike,
         *,
-        rare_label: Any = None,
-        max_fraction: float | None = None,
-        confidence: float = 0.95,
         capacity: Capacity | None = None,
         name: str | None = None,
-        values: ArrayLike | None = None,
-        efforts: ArrayLike | None = None,
-        **plot_options: Any,
+        **options: Any,
     ) -> Self:
         """Draw from true labels and scores.
 
         Parameters
         ----------
-        y_true, scores, rare_label, max_fraction, confidence
+        y_true, scores
             As for :func:`~shortlist.capacity_curve`.
         capacity : Capacity, default=None
             Marked in the picture.
         name : str, default=None
             Name for the legend.
-        values, efforts : array-like of shape (n_items,), default=None
-            As for :func:`~shortlist.capacity_curve`; for ``x="effort"``.
-        **plot_options : dict
-            As for :meth:`plot`.
+        **options : dict
+            As for :func:`~shortlist.capacity_curve` (such as `rare_label` and `max_fraction`; for
+            ``x="effort"``, `values` and `efforts`) and for :meth:`plot`.
 
         Returns
         -------
         CapacityCurveDisplay
         """
-        curve = capacity_curve(
-            y_true,
-            scores,
-            rare_label=rare_label,
-            max_fraction=max_fraction,
-            confidence=confidence,
-            values=values,
-            efforts=efforts,
-        )
-        return cls(curve, name=name, capacity=capacity).plot(**plot_options)
+        of_plot = {name: options.pop(name) for name in _PLOT_OPTIONS & options.keys()}
+        curve = capacity_curve(y_true, scores, **options)
+        return cls(curve, name=name, capacity=capacity).plot(**of_plot)
 
     @classmethod
     def from_estimator(

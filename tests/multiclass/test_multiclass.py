@@ -521,7 +521,7 @@ VALID = {"capacities": TWO}
         ({"confidence": 1}, ValueError, "strictly between 0 and 1"),
         ({"majority": 2}, ValueError, "majority must be True or False"),
         ({"class_weights": {0: 2}}, ValueError, "has no capacity"),
-        ({"class_weights": {1: -2}}, ValueError, "must not be negative"),
+        ({"class_weights": {1: -2}}, ValueError, "must be greater than 0"),
         ({"cv": 1.5}, ValueError, "share of the data held out"),
         ({"cv": "loo"}, ValueError, "cv must be"),
         ({"estimator": LinearSVC()}, ValueError, "has no predict_proba"),

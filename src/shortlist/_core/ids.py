@@ -207,10 +207,7 @@ def _table(X: Any) -> NDArray[Any]:
 
 def _summed(X: Any) -> Any:
     """Return a sparse table by rows; what is stored for one place several times is added up."""
-    by_rows = sparse.csr_array(X)
-    if by_rows.has_canonical_format:
-        return by_rows
-    by_rows = by_rows.copy()
+    by_rows = sparse.csr_array(X, copy=True)
     by_rows.sum_duplicates()
     return by_rows
 

@@ -45,12 +45,11 @@ class KeyedDraws:
     def number(self, id: str | int | None, place: int) -> float:
         """Return the number of an id, in [0, 1); without one, that of a place in the stream."""
         if id is None:
-            return self._number(b"place %d" % place)
-        if isinstance(id, str):  # whole numbers and texts differ
-            return self._number(b"text " + id.encode("utf-8", "surrogatepass"))
-        return self._number(b"whole %d" % id)
-
-    def _number(self, text: bytes) -> float:
+            text = b"place %d" % place
+        elif isinstance(id, str):  # whole numbers and texts differ
+            text = b"text " + id.encode("utf-8", "surrogatepass")
+        else:
+            text = b"whole %d" % id
         digest = hashlib.blake2b(text, digest_size=8, key=self._key).digest()
         return (int.from_bytes(digest, "little") >> 11) * 2.0**-53
 

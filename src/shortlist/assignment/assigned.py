@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +12,7 @@ from numpy.typing import ArrayLike
 from .._core.arrays import Floats, Ints, Rows
 from .._core.ids import check_ids, keys_by_id
 from .._core.validation import check_seed, name_rows
-from ..capacity import Capacity
+from ..capacity import Capacity, check_whole
 from ..exceptions import CapacityError, CapacityTypeError
 from .integers import FixedPoint, solve_integers
 
@@ -247,17 +246,7 @@ def check_limit(name: str, limit: Any, n: int) -> int:
         if limit.kind != "count" or limit.per is not None:
             raise CapacityError(f"A limit of an assignment is a number of rows; got {limit!r}.")
         limit = int(limit.value)
-    try:
-        if isinstance(limit, (bool, np.bool_)):
-            raise TypeError
-        whole = n if limit is None else operator.index(limit)
-    except TypeError:
-        raise CapacityTypeError(
-            f"{name} must be a whole number such as 50, or None for no limit; got {limit!r}."
-        ) from None
-    if whole < 0:
-        raise CapacityError(f"{name} must not be negative; got {whole}.")
-    return min(whole, n)
+    return n if limit is None else min(check_whole(name, limit), n)
 
 
 def _check_segments(

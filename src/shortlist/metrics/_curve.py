@@ -21,8 +21,6 @@ from ..exceptions import CapacityError
 from ._detection_region import DetectionRegion
 from .adjusted import Items, ranked_by
 
-__all__ = ["CapacityCurve", "capacity_curve", "curve_of_counts"]
-
 
 @dataclass(frozen=True, slots=True)
 class CapacityCurve:

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from .._core.arrays import Floats
 from .._core.intervals import clopper_pearson_lower, clopper_pearson_upper
 
-__all__ = ["DetectionRegion", "counts_with_bounds"]
-
 # How the error of each end is divided: detection, false alarms, prevalence. More for the detection,
 # because rare items are the fewest.
 _OF_DETECTION, _OF_FALSE_ALARMS, _OF_PREVALENCE = 0.5, 0.25, 0.25

@@ -22,14 +22,6 @@ from ..worth import check_worth
 from ._curve import capacity_curve
 from .adjusted import Items, ranked_by, room_in
 
-__all__ = [
-    "CapacityScorer",
-    "OutOfFoldDetection",
-    "capacity_scorer",
-    "detection_at_capacity",
-    "out_of_fold_detection",
-]
-
 
 def capacity_scorer(
     capacity: Capacity, *, rare_label: Any = None, worth: Any = None

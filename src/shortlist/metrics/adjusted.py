@@ -23,15 +23,6 @@ from .._core.work import check_efforts, check_values, in_order_of_worth
 from ..capacity import Capacity, check_capacity, check_efforts_suit, check_prevalence, exact
 from ..exceptions import CapacityError
 
-__all__ = [
-    "Items",
-    "adjusted_detection_interval",
-    "adjusted_detection_of_counts",
-    "adjusted_detection_score",
-    "ranked_by",
-    "room_in",
-]
-
 
 def adjusted_detection_score(
     y_true: ArrayLike,

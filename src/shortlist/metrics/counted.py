@@ -24,8 +24,6 @@ from ..capacity import Capacity
 from ._curve import CapacityCurve, curve_of_counts
 from ._detection_region import counts_with_bounds
 
-__all__ = ["CountedRows", "count_rows"]
-
 #: The columns of a block: `lifted` scores, tie `key`, `is_rare`, and the flags of rules.
 Columns = Mapping[str, NDArray[Any]]
 _MOST = 1 << 15  # places of rare rows from the top, and as many drawn ones

@@ -31,14 +31,6 @@ NEVER = 2**62
 _TIE_UNITS = 2.0**23
 
 
-class _Margins(NamedTuple):
-    """The best class of each item, its lead over all other columns, and over leaving it alone."""
-
-    best: Rows
-    lead: Ints
-    surplus: Ints
-
-
 @dataclass(frozen=True)
 class Prices:
     """Prices and cuts in units of a fixed point: of classes, then of segments, then of the total.
@@ -52,8 +44,11 @@ class Prices:
     prices: Ints
     cuts: Ints
 
-    def margins(self, units: Ints, segments: Rows) -> _Margins:
-        """Compare the classes after prices; a class that may never be flagged does not compete."""
+    def margins(self, units: Ints, segments: Rows) -> tuple[Rows, Ints, Ints]:
+        """Compare the classes after prices; a class that may never be flagged does not compete.
+
+        Return the best class of each item, its lead over all other columns, and over leaving it.
+        """
         n_classes, everyone = units.shape[1], np.arange(len(units))
         of_all = self.prices[n_classes + segments] + self.prices[-1]
         net = units - self.prices[:n_classes] - of_all[:, np.newaxis]
@@ -61,7 +56,7 @@ class Prices:
         best = net.argmax(axis=1)
         surplus = net[everyone, best]
         net[everyone, best] = 0  # "leave it" takes the place of the best
-        return _Margins(best, surplus - net.max(axis=1), surplus)
+        return best, surplus - net.max(axis=1), surplus
 
     def choose(self, items: JointSample) -> tuple[Rows, Ints]:
         """Return the column of each item (0 to leave it, j + 1 for class j), and its surplus."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from .._core.arrays import Floats, Rows
 from .._core.ranking import lift
-from .._core.validation import check_number, name_rows
+from .._core.validation import check_positive, name_rows
 
 _DOUBLE = np.dtype(np.float64)
 
@@ -78,9 +78,7 @@ def _check_weights(weights: Mapping[Any, Any] | None, rare_labels: list[Any]) ->
                 f"class_weights names {label!r}, which has no capacity; the labels with one "
                 f"are {rare_labels}. The majority weighs 1, or 0 with majority=False."
             )
-        checked[label] = float(check_number(f"class_weights[{label!r}]", weight))
-        if checked[label] < 0:
-            raise ValueError(f"class_weights[{label!r}] must not be negative; got {weight!r}.")
+        checked[label] = check_positive(f"class_weights[{label!r}]", weight)
     return np.array(list(checked.values()))
 
 
