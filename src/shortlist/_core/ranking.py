@@ -277,12 +277,6 @@ class Cuts(NamedTuple):
     lower: Cut
     share: float
 
-    @classmethod
-    def of(cls, threshold: Any) -> Cuts:
-        """Return the cuts of a calibrated threshold."""
-        upper = Cut(threshold.value, threshold.tie_key)
-        return cls(upper, Cut(threshold.lower_value, threshold.lower_tie_key), threshold.share)
-
     def within(self, at_most: Cut) -> Cuts:
         """Return these cuts, none of them later than another one."""
         return self._replace(

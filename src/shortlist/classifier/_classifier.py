@@ -342,7 +342,9 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
         if known["groups"] is None and own_folds and is_rare is not None:
             repeats = repeats_of(X, is_rare)
             groups = folds.Groups(None, repeats.groups)
-            if repeats.matter and not self._refuses_groups(segments, seed):
+            promised, limits = self._terms(ReferencePrevalence(), seed), self._limits(segments)
+            refused = any(promised.refuses_groups(limit, labelled=True) for limit in limits)
+            if repeats.matter and not refused:
                 facts = replace(facts, groups=repeats.groups)
         terms = self._terms(ReferencePrevalence.of_labels(is_rare, facts.groups, seed=seed), seed)
         self._check_possible(segments, facts, terms)
@@ -406,14 +408,8 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
             seed,
             self.n_batches,
             self.max_effort,
-            check_worth(self.worth),
+            None if self.worth is None else check_worth(self.worth),
         )
-
-    def _refuses_groups(self, segments: SegmentCapacities | None, seed: int) -> bool:
-        """Whether there is no exact rule for items that come in groups."""
-        terms = self._terms(ReferencePrevalence(), seed)
-        limits = self._limits(segments)
-        return any(terms.refuses_groups(limit, labelled=True) for limit in limits)
 
     def _check_possible(
         self, segments: SegmentCapacities | None, facts: RowFacts, terms: Terms
@@ -942,8 +938,7 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
     @property
     def promise_(self) -> str:
         """What holds for the flags of single items, and what for lists, in plain words."""
-        rule = self.rule_
-        return promise_in_words(rule.capacity, rule.terms, rule.samples, rule.segments is not None)
+        return promise_in_words(self.rule_)
 
     @property
     def calibration_scores_(self) -> Floats:
@@ -963,8 +958,16 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
 
     @property
     def capacity_fraction_(self) -> float:
-        """The capacity of the rule as a fraction of all items."""
-        return self.rule_.max_fraction
+        """The capacity of the rule as a fraction of all items.
+
+        It is 1 where only segments have capacities. With a budget of work, it is the share of items
+        that may be flagged if each takes the most.
+        """
+        if self.rule_.capacity is None:
+            return 1.0
+        if self.rule_.capacity.kind == "effort":
+            return self.calibrations_[0].capacity_fraction
+        return self.rule_.capacity.as_fraction(self.reference_prevalence_)
 
     @property
     def likelihood_ratio_threshold_(self) -> float:
@@ -982,10 +985,7 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
         """Class weights under which the rule of Bayes is this rule, for two classes."""
         odds = self._threshold_odds("class_weight_")
         if self.classes_.size > 2:
-            raise AttributeError(
-                "class_weight_ is defined for two classes: the threshold compares the rare class "
-                "with all others together, weights compare it with each of them."
-            )
+            raise AttributeError("class_weight_ is defined for two classes: it weighs one other.")
         common, rare = self.classes_[[1 - self._rare_index, self._rare_index]].tolist()
         return {common: 1.0, rare: 1 / odds if odds > 0 else np.inf}
 
@@ -1024,6 +1024,9 @@ def _facts_of(
     efforts: ArrayLike | None = None,
 ) -> RowFacts:
     """Check what was passed with rows, and number their segments and groups."""
+    known = (ids, segments, groups, values, efforts, capacities)
+    if all(each is None for each in known):
+        return RowFacts(X, columns=columns)
     n_items = scoring.n_rows(X)
     divided = segments is not None or capacities is not None
     return RowFacts(

@@ -17,7 +17,7 @@ Efforts and budget are whole numbers of a unit, and no list exceeds the budget.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,27 +32,15 @@ _MOST_LISTS, _FEWER_LISTS, _MANY_ITEMS = 1_000_000, 50_000, 100_000
 _ROUNDING = 1e-12
 
 
-@dataclass(frozen=True)
-class Filled:
-    """A list within a budget.
+class Filled(NamedTuple):
+    """The items taken, what another list may gain more, and the value of one more unit of effort.
 
-    Attributes
-    ----------
-    chosen : ndarray of bool
-        The items taken.
-    gain, bound : float
-        Expected value of the list, and what no list within the budget can exceed.
-    price : float
-        Expected value of one more unit of effort (in units); 0 when everything fits.
-    optimal : bool
-        Whether no list within the budget gains more, apart from rounding.
+    The gap is 0 if no list within the budget gains more, apart from rounding.
     """
 
     chosen: Mask
-    gain: float
-    bound: float
+    gap: float
     price: float
-    optimal: bool
 
 
 def fill(ratios: Floats, gains: Doubles, efforts: Ints, budget: int, tie_keys: TieKeys) -> Filled:
@@ -62,20 +50,20 @@ def fill(ratios: Floats, gains: Doubles, efforts: Ints, budget: int, tie_keys: T
     may be larger than the budget.
     """
     chosen, first_out = _in_order(ratios, efforts, budget, tie_keys)
-    gain = float(gains[chosen].sum())
     if first_out is None:
-        return Filled(chosen, gain, gain, 0.0, True)
+        return Filled(chosen, 0.0, 0.0)
     price = float(gains[first_out] / efforts[first_out])
     surplus = gains - price * efforts
     # By duality every price gives a bound, and that of the break item the best one.
     bound = float(surplus[surplus > 0].sum() + price * budget)
-    filled = Filled(chosen, gain, max(bound, gain), price, bound - gain <= _ROUNDING * bound)
-    if filled.optimal:
-        return filled
-    core = np.flatnonzero(np.abs(surplus) <= bound - gain + _ROUNDING * bound)
+    gap = bound - float(gains[chosen].sum())
+    if gap <= _ROUNDING * bound:
+        return Filled(chosen, 0.0, price)
+    core = np.flatnonzero(np.abs(surplus) <= gap + _ROUNDING * bound)
     if core.size > (_MOST_CORE if gains.size < _MANY_ITEMS else _SMALL_CORE):
-        return filled
-    return _with_core_solved(filled, _ranked(core, ratios, tie_keys), gains, efforts, budget)
+        return Filled(chosen, gap, price)
+    chosen, optimal = _solved(chosen, _ranked(core, ratios, tie_keys), gains, efforts, budget)
+    return Filled(chosen, 0.0 if optimal else max(bound - float(gains[chosen].sum()), 0.0), price)
 
 
 # --- in order ---------------------------------------------------------------------------------
@@ -135,21 +123,20 @@ def _take(efforts: Ints, room: int) -> tuple[Rows, int | None]:
 # --- the core ---------------------------------------------------------------------------------
 
 
-def _with_core_solved(
-    filled: Filled, core: Rows, gains: Doubles, efforts: Ints, budget: int
-) -> Filled:
-    """Decide again about the items in which a better list can differ."""
-    rest = filled.chosen.copy()
+def _solved(
+    chosen: Mask, core: Rows, gains: Doubles, efforts: Ints, budget: int
+) -> tuple[Mask, bool]:
+    """Decide again about the items in which a better list can differ; tell if none is better."""
+    rest = chosen.copy()
     rest[core] = False
     room = budget - int(efforts[rest].sum())
-    least = float(gains[core[filled.chosen[core]]].sum())
+    least = float(gains[core[chosen[core]]].sum())
     most = _MOST_LISTS if efforts.size < _MANY_ITEMS else _FEWER_LISTS
     better, optimal = _better_list(gains[core], efforts[core], room, least, most // core.size)
     if better is None:
-        return replace(filled, optimal=optimal)
+        return chosen, optimal
     rest[core[better]] = True
-    gain = float(gains[rest].sum())
-    return replace(filled, chosen=rest, gain=gain, bound=max(filled.bound, gain), optimal=optimal)
+    return rest, optimal
 
 
 def _better_list(

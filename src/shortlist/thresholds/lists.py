@@ -223,7 +223,6 @@ def select(
         return items.first(capacity.max_flags(scores.size, prevalence))
     found = items.choose(capacity, worth, prevalence)
     if share:
-        refuse_probes_of_work(capacity)
         draw_keys = keys_by_id(ids, seed=probe_seed(seed))
         found = items.with_probes(found, share, draw_keys)
     return found if return_details else found.flagged
@@ -291,8 +290,7 @@ class Candidates:
             fits = np.flatnonzero(units.efforts <= budget)
             gains, keys = self._gains[fits], keys_within(self.tie_keys, fits)
             filled = fill(gains / self.efforts[fits], gains, units.efforts[fits], budget, keys)
-            flagged[fits[filled.chosen]] = True
-            gap, price = 0.0 if filled.optimal else filled.bound - filled.gain, filled.price
+            flagged[fits[filled.chosen]], gap, price = True, filled.gap, filled.price
         used, unit = units.unit * int(units.efforts[flagged].sum()), float(units.unit)
         return self._described(flagged, used, allowed, gap=gap, price=price / unit)
 
@@ -320,6 +318,11 @@ class Candidates:
         groups: Rows | None = None,
     ) -> Selection:
         """Give a share of the slots of a list to items below the cut, drawn at random."""
+        if self.efforts is not None:
+            raise CapacityError(
+                "probe=... is a share of the slots, and with efforts the capacity is a budget of "
+                "work. Limit the number of flags, or leave probes out."
+            )
         ranked_by, _ = in_order_of_worth(self.scores, self.values, None)
         drawn = draw_probes(
             found.flagged,
@@ -339,13 +342,3 @@ class Candidates:
         if self.scores.size and not (self.scores.min() >= 0 and self.scores.max() <= 1):
             return np.full(self.scores.size, np.nan)
         return expected_worth(self.scores, self.values, None)
-
-
-def refuse_probes_of_work(*limits: Capacity | None) -> None:
-    """Raise an error for probes, which are shares of a number of slots, within a budget of work."""
-    for limit in limits:
-        if limit is not None and limit.kind == "effort":
-            raise CapacityError(
-                f"probe=... is a share of the slots, and {limit!r} is a budget of work. Limit the "
-                "number of flags, or leave probes out."
-            )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -73,18 +73,11 @@ def check_folds(guarantee: str, n_folds: int) -> None:
 
 @lru_cache(maxsize=256)
 def place_of(n: int, promise: Promise) -> Place:
-    """Return the place of a threshold among n scores."""
-    return (
-        _place_in_fold(n, promise) if promise.in_folds else _PLACES[promise.guarantee](n, promise)
-    )
+    r"""Return the place of a threshold among n scores.
 
-
-def _place_in_fold(n: int, promise: Promise) -> Place:
-    r"""Return the place of a fold's threshold among its n scores.
-
-    The rows are divided into F folds. Model j learns from all rows but those of fold j, which
-    give its threshold. A hash of a new item, which has nothing to do with its score, picks the
-    model that decides. The rate of the rule is therefore the mean :math:`\bar R` of the rates
+    With folds, the rows are divided into F of them. Model j learns from all rows but those of fold
+    j, which give its threshold. A hash of a new item, which has nothing to do with its score, picks
+    the model that decides. The rate of the rule is therefore the mean :math:`\bar R` of the rates
     :math:`R_j` of the F thresholds. These depend on each other in unknown ways: every model has
     seen the rows that calibrate the others. Both promises hold however they depend.
 
@@ -96,31 +89,19 @@ def _place_in_fold(n: int, promise: Promise) -> Place:
     :math:`E[R_j \mid A] \le T_j`, so :math:`E[\bar R \mid A] \le c`. If :math:`\bar R > c` had a
     probability above `error`, an A inside of that event would contradict this.
     """
+    c, error, capacity = promise.ratio, promise.error, promise.capacity
     if promise.guarantee == "confident":
-        return guarantees.shortfall_place(n, promise.ratio, error=promise.error)
-    return guarantees.expected_place(n, promise.ratio)
-
-
-def _plug_in_place(n: int, promise: Promise) -> Place:
-    """Apply the rule of the paper, unless even the highest score is over capacity on average."""
-    enough = guarantees.expected_k(n, promise.ratio) >= 0
-    return Place(guarantees.plug_in_k(n, promise.ratio) if enough else -1)
-
-
-def _next_batch_place(n: int, promise: Promise) -> Place:
-    max_flags, batch = int(promise.capacity.value), int(promise.capacity.per or 0)
-    return guarantees.next_batch_place(
-        n, max_flags, batch, error=promise.error, n_batches=promise.n_batches
-    )
-
-
-_PLACES: dict[str, Callable[[int, Promise], Place]] = {
-    "plug-in": _plug_in_place,
-    "expected": lambda n, p: guarantees.expected_place(n, p.ratio),
-    "confident": lambda n, p: guarantees.confident_place(n, p.ratio, error=p.error),
-    "next-batch": _next_batch_place,
-    "simultaneous": lambda n, p: simultaneous_place(n, p.ratio, error=p.error),
-}
+        rule = guarantees.shortfall_place if promise.in_folds else guarantees.confident_place
+        return rule(n, c, error=error)
+    if promise.guarantee == "expected" or promise.in_folds:
+        return guarantees.expected_place(n, c)
+    if promise.guarantee == "simultaneous":
+        return simultaneous_place(n, c, error=error)
+    if promise.guarantee == "next-batch":
+        max_flags, batch, n_batches = int(capacity.value), int(capacity.per or 0), promise.n_batches
+        return guarantees.next_batch_place(n, max_flags, batch, error=error, n_batches=n_batches)
+    # The rule of the paper, unless even the highest score is over capacity on average.
+    return Place(guarantees.plug_in_k(n, c) if guarantees.expected_k(n, c) >= 0 else -1)
 
 
 def warn_too_few(
@@ -198,16 +179,15 @@ def guarantee_in_words(
     }[guarantee]
 
 
-def promise_in_words(
-    capacity: Capacity | None, terms: Any, samples: Sequence[Any], has_segments: bool
-) -> str:
+def promise_in_words(rule: Any) -> str:
     """Say what a rule promises: for the flags of single items, and for lists."""
+    terms, samples = rule.terms, rule.samples
     flags = guarantee_in_words(
         terms.guarantee,
-        _limit(capacity, terms, has_segments),
+        _limit(rule.capacity, terms, rule.segments is not None),
         confidence=terms.confidence,
         n_batches=terms.n_batches,
-        of_work=capacity is not None and capacity.kind == "effort",
+        of_work=rule.capacity is not None and rule.capacity.kind == "effort",
         cases="items",
         which="items of new groups" if samples[0].groups is not None else "future items",
     )

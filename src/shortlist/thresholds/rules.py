@@ -22,7 +22,7 @@ from .._core.arrays import Floats, Mask, Rows, TieKeys
 from .._core.ids import tie_keys_of
 from .._core.intervals import Interval, clopper_pearson_lower
 from .._core.probing import probe_seed
-from .._core.ranking import Cuts, as_calibrated, keys_within
+from .._core.ranking import Cut, Cuts, as_calibrated, keys_within
 from .._core.scoring import Scores, n_rows
 from .._core.validation import check_as_calibrated, check_scores, warn_user
 from .._core.work import check_max_effort, weigh
@@ -30,7 +30,7 @@ from ..capacity import Capacity, check_capacity, check_efforts_suit
 from ..exceptions import InsufficientCalibrationWarning
 from ..worth import Worth
 from .guarantees import Place, tail_mean
-from .lists import Candidates, Selection, refuse_probes_of_work
+from .lists import Candidates, Selection
 from .samples import CalibrationSample, RowFacts
 from .segments import SegmentCapacities
 from .terms import Terms
@@ -136,7 +136,9 @@ class Rule:
         keys, rare = self._keys_as_calibrated(facts), check_scores(scores.rare)
         if facts.efforts is not None and self.max_effort is not None:
             check_max_effort(self.max_effort, facts.efforts)
-        rare = as_calibrated(weigh(rare, facts.values, facts.efforts), self.precision)
+        if facts.values is not None or facts.efforts is not None:
+            rare = weigh(rare, facts.values, facts.efforts)
+        rare = as_calibrated(rare, self.precision)
         flagged, thresholds = np.ones(rare.size, dtype=bool), np.full(rare.size, -np.inf)
         for rows, threshold in self._limits_on(fold_of, facts.segments):
             own_keys = keys if keys is None or rows is _ALL else keys_within(keys, rows)
@@ -192,8 +194,6 @@ class Rule:
     ) -> Selection:
         """Choose the best list within the capacity for this batch, or within that of the rule."""
         limit = self.capacity if capacity is None else check_capacity(capacity)
-        if probe:
-            refuse_probes_of_work(limit, *(self.segments.limits if self.segments else ()))
         keys = keys_of(facts, self.terms.seed)
         items = Candidates(check_scores(scores), keys, facts.values, facts.efforts, lifted=True)
         found = self._best_list(items, facts.segments, limit or _EVERYTHING, worth)
@@ -217,7 +217,10 @@ class Rule:
 
         def best_of(rows: Rows, own: Capacity) -> Selection:
             some = items.within(rows)
-            some = some if own.kind == "effort" else replace(some, efforts=None)
+            if own.kind == "effort":
+                check_efforts_suit(own, some.efforts)
+            else:
+                some = replace(some, efforts=None)
             return some.choose(own, worth, prevalence).among(rows, n_items)
 
         allowed = np.ones(n_items, dtype=bool)
@@ -243,16 +246,6 @@ class Rule:
         if len(self.calibrations) == 1:
             return self.calibrations[0].interval
         return _mixed_interval(self.calibrations, error=1 - self.terms.confidence)
-
-    @property
-    def max_fraction(self) -> float:
-        """The capacity as a fraction of all items; 1 where only segments have capacities.
-
-        With a budget of work, the share of items that may be flagged if each takes the most.
-        """
-        if self.capacity is not None and self.capacity.kind == "effort":
-            return self.calibrations[0].capacity_fraction
-        return (self.capacity or _EVERYTHING).as_fraction(self.terms.reference.value)
 
     @property
     def max_effort(self) -> float | None:
@@ -343,8 +336,9 @@ def _compare(
     calibration: CalibratedThreshold, scores: Floats, keys: TieKeys | None
 ) -> tuple[Mask, Floats]:
     """Return which scores are flagged, and what each had to exceed."""
-    keys = None if calibration.ties == "exclude" else keys
-    flagged = Cuts.of(calibration).flag(scores, keys, lifted=False)
+    upper = Cut(calibration.value, calibration.tie_key)
+    cuts = Cuts(upper, Cut(calibration.lower_value, calibration.lower_tie_key), calibration.share)
+    flagged = cuts.flag(scores, None if calibration.ties == "exclude" else keys, lifted=False)
     thresholds = np.full(scores.size, calibration.value)
     thresholds[flagged & (scores < calibration.value)] = calibration.lower_value
     return flagged, thresholds
@@ -354,15 +348,11 @@ def _mixed_interval(calibrations: Sequence[CalibratedThreshold], *, error: float
     """Bound the mean rate of several thresholds that may depend on each other."""
     if any(np.isnan(each.interval.low) for each in calibrations):
         return Interval(np.nan, np.nan)
-    tail, n_folds = error / 2, len(calibrations)
-    # One calibration score, that of place k + 1, lies between the cuts and counts in part.
-    flagged = [max(round(c.flagged_fraction * c.n_calibration - c.share), 0) for c in calibrations]
-    lows = [
-        clopper_pearson_lower(n_flagged, each.n_calibration, error=tail / n_folds)
-        for n_flagged, each in zip(flagged, calibrations, strict=True)
-    ]
-    highs = [
-        tail_mean(Place(each.k, each.share), each.n_calibration, error=tail)
-        for each in calibrations
-    ]
+    tail, n_folds, lows, highs = error / 2, len(calibrations), [], []
+    for each in calibrations:
+        # One calibration score, that of place k + 1, lies between the cuts and counts in part.
+        n, place = each.n_calibration, Place(each.k, each.share)
+        n_flagged = max(round(each.flagged_fraction * n - each.share), 0)
+        lows.append(clopper_pearson_lower(n_flagged, n, error=tail / n_folds))
+        highs.append(tail_mean(place, n, error=tail))
     return Interval(float(np.mean(lows)), float(np.mean(highs)))

@@ -95,7 +95,9 @@ class CalibrationSample:
         own = {name: getattr(facts, name) for name in ("segments", "groups", "values", "efforts")}
         own = {name: _of(column, rows) for name, column in (own | {"is_rare": is_rare}).items()}
         values = own.pop("values")
-        scores, keys = lift(weigh(scores, values, own["efforts"])), None
+        if values is not None or own["efforts"] is not None:
+            scores = weigh(scores, values, own["efforts"])
+        scores, keys = lift(scores), None
         if tie_keys is not None:
             # Lots of groups and of work need the keys of all ids; the order only those of ties.
             by_lot = has_ids and not (own["groups"] is None and own["efforts"] is None)

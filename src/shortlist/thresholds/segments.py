@@ -97,7 +97,17 @@ def segment_codes(
     named = {segment: code for code, segment in enumerate(capacities.named)}
     other = len(named) if capacities.others is not None else _UNKNOWN
     codes = np.fromiter((_code(value, named, other) for value in values), np.intp, n_items)
-    _check_codes(codes, values)
+    missing, unknown = (np.flatnonzero(codes == each) for each in (_MISSING, _UNKNOWN))
+    if missing.size:
+        raise ValueError(
+            f"segments must not be missing; found None or NaN at {name_rows(missing)}."
+        )
+    if unknown.size:
+        shown = ", ".join(repr(value) for value in dict.fromkeys(values[i] for i in unknown[:5]))
+        raise CapacityError(
+            f"segments holds {shown} at {name_rows(unknown)}, for which there is no capacity. "
+            "Name these segments in segment_capacities, or pass default_segment_capacity=..."
+        )
     return codes
 
 
@@ -111,18 +121,3 @@ def _code(value: Any, named: dict[Any, int], other: int) -> int:
         raise ValueError(
             f"segments must hold one name for each item, such as a text or a number; got {value!r}."
         ) from None
-
-
-def _check_codes(codes: Codes, values: list[Any]) -> None:
-    missing = np.flatnonzero(codes == _MISSING)
-    if missing.size:
-        raise ValueError(
-            f"segments must not be missing; found None or NaN at {name_rows(missing)}."
-        )
-    unknown = np.flatnonzero(codes == _UNKNOWN)
-    if unknown.size:
-        shown = ", ".join(repr(value) for value in dict.fromkeys(values[i] for i in unknown[:5]))
-        raise CapacityError(
-            f"segments holds {shown} at {name_rows(unknown)}, for which there is no capacity. "
-            "Name these segments in segment_capacities, or pass default_segment_capacity=..."
-        )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -151,11 +152,8 @@ class _Calibration:
         self.confidence = check_confidence(confidence)
         self.of_work = capacity.kind == "effort"
         self.tests_precision = labelled and terms.promises_precision
-        covers_prevalence = (
-            capacity.kind == "multiple"
-            and terms.guarantee in COVER_PREVALENCE
-            and terms.reference.is_estimated
-        )
+        is_estimated = capacity.kind == "multiple" and terms.reference.is_estimated
+        covers_prevalence = is_estimated and terms.guarantee in COVER_PREVALENCE
         # Labels can be walked along, which covers an unknown prevalence at less cost.
         by_labels = labelled and terms.guarantee == "confident" and not in_folds
         self.walks = covers_prevalence and by_labels
@@ -193,17 +191,17 @@ class _Calibration:
         if self.walks:
             return Place(self._walked_k(own))
         place = place_of(n, self.promise)
-        return place if self._draws_lots(own) else Place(place.k)
+        # A precision is tested at whole places.
+        return place if self._draws_lots(own) and not self.tests_precision else Place(place.k)
 
     def _draws_lots(self, own: CalibrationSample) -> bool:
         """Whether some of the items between two places can be flagged.
 
-        Not without keys, nor if a precision is promised, which is tested at whole places. If rows
-        that are alike share a lot, the rate between the places is right on average only.
+        Not without keys. If rows that are alike share a lot, the rate between the places is right
+        on average only.
         """
         on_average = self.promise.guarantee in ("plug-in", "expected")
-        own_lots = own.keys_of is not None and (on_average or own.keyed_by_ids)
-        return own_lots and not self.tests_precision
+        return own.keys_of is not None and (on_average or own.keyed_by_ids)
 
     def _walked_k(self, own: CalibrationSample) -> int:
         """Cover the unknown prevalence by walking the labelled ranking."""
@@ -250,18 +248,14 @@ class _Calibration:
         if share:
             drawn = np.flatnonzero(n_before == k + 1)
             flagged[drawn] = lots_of(tie_keys(drawn)) < share
-        return flagged & self._may_be_flagged(items, units, k)
-
-    def _may_be_flagged(self, items: Rows, units: Rows, k: int) -> Mask:
-        """Tell which items, by their places, nothing but the place of a threshold can rule out."""
-        sample, worth = self.sample, self.terms.worth
-        allowed = np.full(items.size, sample.keys_of is not None) | (sample.scores > -np.inf)
+        if sample.keys_of is None:
+            flagged &= sample.scores > -np.inf
         if sample.groups is not None:
-            allowed &= self._within_others(items, units)
-        if worth is not None:
-            limit = worth_limit(worth, k, sample, self.promise)
-            allowed &= flag_above(sample.scores, limit, sample.keys_of)
-        return allowed
+            flagged &= self._within_others(items, units)
+        if self.terms.worth is not None:
+            limit = worth_limit(self.terms.worth, k, sample, self.promise)
+            flagged &= flag_above(sample.scores, limit, sample.keys_of)
+        return flagged
 
     def _within_others(self, items: Rows, groups: Rows) -> Mask:
         """Tell which items would be flagged if just the capacity were, of other groups and them."""
@@ -361,6 +355,7 @@ def described(
     )
 
 
+@lru_cache(maxsize=256)
 def rate_interval(
     place: Place, n_flagged: int, n: int, promise: Promise, *, hashed: bool
 ) -> Interval:

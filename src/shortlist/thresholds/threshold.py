@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from .._core.arrays import Floats, Mask, TieKeys
 from .._core.ids import check_ids, keys_by_id
 from .._core.intervals import Interval
-from .._core.ranking import Cuts
+from .._core.ranking import Cut, Cuts
 from .._core.validation import check_as_calibrated, check_scores
 from .._core.work import check_efforts, check_max_effort, check_values, weigh
 
@@ -129,10 +129,10 @@ class CalibratedThreshold:
 
     def flag_with_keys(self, scores: Floats, tie_keys: TieKeys | None) -> Mask:
         """Flag checked scores; `tie_keys` gives the keys of items, if ties are hashed."""
-        keys = None if self.ties == "exclude" else tie_keys
-        return self.cuts.flag(scores, keys)
+        return self.cuts.flag(scores, None if self.ties == "exclude" else tie_keys)
 
     @property
     def cuts(self) -> Cuts:
         """Both ends of the place of the threshold, and the share that is flagged in between."""
-        return Cuts.of(self)
+        upper, lower = Cut(self.value, self.tie_key), Cut(self.lower_value, self.lower_tie_key)
+        return Cuts(upper, lower, self.share)
