@@ -230,6 +230,8 @@ def test_every_team_keeps_its_budget(cases):
     assert spent[1] <= 900 * 2
     assert spent.sum() <= 600 * 4
     assert minutes[model.flag(X, **work)].sum() < 600 * 4 * 1.3
+    with pytest.raises(CapacityError, match="Pass efforts"):
+        model.select(X, segments=team)
 
 
 def test_controllers_start_from_the_fitted_efforts(cases, fitted):
