@@ -15,8 +15,7 @@ from sklearn.metrics import roc_auc_score
 from .._core.arrays import Mask
 from .._core.ids import repeats_of
 from ._labels import look_damaged
-from .columns import MISSING_CATEGORY, Feature
-from .monitor import is_of_nines, shown_value
+from .columns import MISSING_CATEGORY, Feature, is_of_nines, shown_value
 from .schema import TableRows, TableSchema
 
 _FEWEST_ROWS = 50

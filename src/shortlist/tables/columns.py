@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -297,3 +298,38 @@ def is_moment(kind: Any) -> bool:
 def is_text(kind: Any) -> bool:
     """Return whether the Arrow type of a plain column holds texts."""
     return bool(pa.types.is_string(kind))
+
+
+# --- values in words ---
+
+
+def is_of_nines(value: float) -> bool:
+    """Return whether a number often stands for a missing one: -1, 99, -999 and so on.
+
+    >>> is_of_nines(-1.0), is_of_nines(9999.0), is_of_nines(98.0)
+    (True, True, False)
+    """
+    return value == -1 or re.fullmatch(r"-?99+(\.0)?", repr(value)) is not None
+
+
+def shown_value(value: Any, kind: str) -> str:
+    """Return a number or a date as `na` takes it, or a category in quotes.
+
+    >>> shown_value(-999.0, "numeric"), shown_value(19724.0, "date")
+    ('-999', '2024-01-02')
+    """
+    if kind == "categorical":
+        return f"{value!r:.80}"
+    return date_text(value) if kind == "date" else f"{value:.15g}"
+
+
+def date_text(days: float) -> str:
+    """Return a number of days since 1970 as a date, with the time if there is one.
+
+    Examples
+    --------
+    >>> date_text(19724.0)
+    '2024-01-02'
+    """
+    moment = np.datetime64(round(days * 86_400), "s")
+    return str(moment.astype("datetime64[D]") if days == int(days) else moment)

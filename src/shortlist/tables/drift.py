@@ -16,9 +16,10 @@ from .._core.arrays import Floats
 from .._core.ranking import lift
 from .._core.written import percent
 from .cases import CaseReader
+from .columns import date_text
 from .learned_rows import ColumnProfile
 from .model import TableModel
-from .monitor import SIGNIFICANT, Finding, date_text
+from .monitor import SIGNIFICANT, Finding
 from .options import ReadOptions
 
 # The usual limits of the index for a moderate and for a large shift.

@@ -5,7 +5,6 @@ A monitor sees rows pass in chunks and compares them with the model card, in con
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from scipy.stats import betabinom, hypergeom
 from .._core.arrays import Mask
 from .._core.written import number, percent
 from ..thresholds import CalibratedThreshold
-from .columns import MISSING_CATEGORY
+from .columns import MISSING_CATEGORY, is_of_nines, shown_value
 from .learned_rows import ColumnProfile
 from .model import TableModel
 from .schema import TableRows
@@ -338,35 +337,3 @@ def _common_factor(
         return None
     alike = np.abs(np.log(factors / factor)) < np.log(_SAME_FACTOR)
     return factor if alike.mean() >= 0.5 else None
-
-
-def is_of_nines(value: float) -> bool:
-    """Return whether a number often stands for a missing one: -1, 99, -999 and so on.
-
-    >>> is_of_nines(-1.0), is_of_nines(9999.0), is_of_nines(98.0)
-    (True, True, False)
-    """
-    return value == -1 or re.fullmatch(r"-?99+(\.0)?", repr(value)) is not None
-
-
-def shown_value(value: Any, kind: str) -> str:
-    """Return a number or a date as `na` takes it, or a category in quotes.
-
-    >>> shown_value(-999.0, "numeric"), shown_value(19724.0, "date")
-    ('-999', '2024-01-02')
-    """
-    if kind == "categorical":
-        return f"{value!r:.80}"
-    return date_text(value) if kind == "date" else f"{value:.15g}"
-
-
-def date_text(days: float) -> str:
-    """Return a number of days since 1970 as a date, with the time if there is one.
-
-    Examples
-    --------
-    >>> date_text(19724.0)
-    '2024-01-02'
-    """
-    moment = np.datetime64(round(days * 86_400), "s")
-    return str(moment.astype("datetime64[D]") if days == int(days) else moment)

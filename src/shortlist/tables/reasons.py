@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from .._core.written import number
-from .columns import MISSING_CATEGORY
+from .columns import MISSING_CATEGORY, date_text
 from .model import TableModel
-from .monitor import date_text
 
 _MOST_REASONS = 3
 _SLIGHTEST = 0.01  # of the largest effect in the row; a smaller effect is not a reason
