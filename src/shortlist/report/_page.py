@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import resources
@@ -23,14 +22,6 @@ _BIN_WIDTH, _BARS_HEIGHT, _LOWEST_BAR = 10, 23, 0.0001
 _TABLE_LINES = 24
 # Each chart has two layouts, because the text of a chart shrinks with it.
 _WIDTHS = {"wide": 760, "narrow": 360}
-# "</script>" or "<!--" in the data must not end the script that holds them.
-_ESCAPED: dict[str, str | int | None] = {
-    "<": "\\u003c",
-    ">": "\\u003e",
-    "&": "\\u0026",
-    "\u2028": "\\u2028",
-    "\u2029": "\\u2029",
-}
 
 
 def render_report(summary: dict[str, Any]) -> str:
@@ -55,28 +46,10 @@ def render_report(summary: dict[str, Any]) -> str:
             style=_file("page.css"),
             script=script,
             script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-            numbers=_as_script(summary),
-            sections=[f"{name}.html" for name, needed in _SECTIONS.items() if needed(summary)],
             **_charts(summary),
             **(_at_the_cut(summary) if summary["cuts"] else {}),
         )
     )
-
-
-#: The sections of the page in their order, and whether a summary has what they show.
-_SECTIONS: dict[str, Callable[[dict[str, Any]], Any]] = {
-    "verdict": lambda summary: True,
-    "curve": lambda summary: summary["cuts"],
-    "list": lambda summary: summary["list"],
-    "groups": lambda summary: summary["groups"],
-    "money": lambda summary: summary["money"],
-    "missed": lambda summary: summary.get("missed"),
-    "rules": lambda summary: summary["comparison"],
-    "expectations": lambda summary: summary["card"]["fit"],
-    "drift": lambda summary: True,
-    "next": lambda summary: True,
-    "card": lambda summary: True,
-}
 
 
 def _charts(summary: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
@@ -125,11 +98,6 @@ def _environment() -> Any:
 def _file(name: str) -> str:
     templates = resources.files("shortlist.report") / "templates"
     return (templates / name).read_text(encoding="utf-8")
-
-
-def _as_script(summary: dict[str, Any]) -> str:
-    text = json.dumps(summary, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
-    return text.translate(str.maketrans(_ESCAPED))
 
 
 def _between(interval: Any) -> str:
