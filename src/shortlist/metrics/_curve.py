@@ -185,9 +185,8 @@ class CapacityCurve:
 
     def to_dict(self) -> dict[str, NDArray[Any]]:
         """Return the columns by name, ready for ``pandas.DataFrame`` or ``polars.DataFrame``."""
-        columns = {name: getattr(self, name) for name in _COLUMNS}
-        work = {name: getattr(self, name) for name in _WORK_COLUMNS}
-        return columns | {name: column for name, column in work.items() if column is not None}
+        columns = {name: getattr(self, name) for name in (*_COLUMNS, *_WORK_COLUMNS)}
+        return {name: column for name, column in columns.items() if column is not None}
 
 
 _WORK_COLUMNS = ("effort", "value", "value_share", "price")

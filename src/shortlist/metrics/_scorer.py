@@ -208,8 +208,8 @@ class OutOfFoldDetection:
         Share of the rare items that are found, of all folds together.
     low, high : float
         Confidence interval of the detection by one of these models on new items.
-    n_rare, n_items, n_folds : int
-        Numbers of rare items, of items and of folds.
+    n_rare, n_items : int
+        Numbers of rare items and of items.
     """
 
     detection: float
@@ -217,7 +217,6 @@ class OutOfFoldDetection:
     high: float
     n_rare: int
     n_items: int
-    n_folds: int
 
 
 def out_of_fold_detection(
@@ -312,7 +311,6 @@ def out_of_fold_detection(
         high=high,
         n_rare=int(np.count_nonzero(rare)),
         n_items=rare.size,
-        n_folds=np.unique(numbers).size,
     )
 
 
