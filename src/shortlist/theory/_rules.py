@@ -1,4 +1,4 @@
-"""The optimal rule under a capacity when both densities are known, and bounds of the paper."""
+"""The optimal rule under a capacity when both densities are known, on the real line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import expit, logit
 
 from .._core.arrays import Floats, Mask
-from .._core.validation import check_count, check_number
+from .._core.validation import check_number
 from ..capacity import Capacity, check_capacity
 
 Interval1D = tuple[float, float]
@@ -81,6 +81,11 @@ class _LikelihoodRatioRule:
     def accuracy(self) -> float:
         """Share of all items that is classified correctly."""
         return self._mix(self.sensitivity, self.specificity)
+
+    @property
+    def loss(self) -> float:
+        """The paper's L: one less the share of all items that are rare and flagged."""
+        return 1 - self.prevalence * self.sensitivity
 
     @property
     def adjusted_detection(self) -> float:
@@ -164,8 +169,8 @@ class OptimalRule(_LikelihoodRatioRule):
         What one more unit of capacity would find: the precision at the border.
     region : list of (float, float)
         Intervals in which an item is flagged.
-    flagged_fraction, sensitivity, specificity, accuracy : float
-        Performance of the rule.
+    flagged_fraction, sensitivity, specificity, accuracy, loss : float
+        Performance of the rule; `loss` is the paper's :math:`L = 1 - P(g = 0, Y = 0)`.
     adjusted_detection : float
         The metric M; here it is the sensitivity, because the capacity is respected.
 
@@ -243,8 +248,8 @@ class BayesRule(_LikelihoodRatioRule):
         The prevalence itself.
     region : list of (float, float)
         Intervals in which an item is flagged.
-    flagged_fraction, sensitivity, specificity, accuracy : float
-        Performance of the rule.
+    flagged_fraction, sensitivity, specificity, accuracy, loss : float
+        Performance of the rule; `loss` is the paper's :math:`L = 1 - P(g = 0, Y = 0)`.
     adjusted_detection : float
         The metric M under `capacity`; without a capacity it is the sensitivity.
 
@@ -266,36 +271,6 @@ class BayesRule(_LikelihoodRatioRule):
         capacity = None if capacity is None else check_capacity(capacity)
         super().__init__(rare, common, prevalence=prevalence, capacity=capacity)
         self._log_gamma = math.log1p(-self.prevalence) - math.log(self.prevalence)
-
-
-def vc_dimension_bound(hidden_units: int, features: int) -> float:
-    r"""Bound the VC dimension of networks with one hidden layer of threshold units.
-
-    The bound also holds for the networks that respect a capacity: a smaller class cannot shatter
-    more points (Theorem 1 of the paper).
-
-    Parameters
-    ----------
-    hidden_units : int
-        Number of hidden units :math:`k`.
-    features : int
-        Number of inputs :math:`d`.
-
-    Returns
-    -------
-    float
-        :math:`2(kd + 2k + 1)\log(e(kd + 2k + 1))`, after Baum and Haussler (1989).
-
-    Examples
-    --------
-    >>> from shortlist.theory import vc_dimension_bound
-    >>> round(vc_dimension_bound(hidden_units=5, features=23), 1)
-    1470.7
-    """
-    check_count("hidden_units", hidden_units)
-    check_count("features", features)
-    parameters = hidden_units * features + 2 * hidden_units + 1
-    return 2 * parameters * math.log(math.e * parameters)
 
 
 def probability(distribution: Any, region: list[Interval1D]) -> float:
