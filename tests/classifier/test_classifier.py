@@ -846,3 +846,23 @@ def test_several_models_are_named_where_one_is_asked_for(few_rare):
     assert not hasattr(model, "estimator_")
     single = model.set_params(cv=0.5).fit(*few_rare)
     assert single.estimator_ is single.estimators_[0]
+
+
+def test_a_notebook_shows_capacity_threshold_and_promise(few_rare):
+    """Above the diagram of scikit-learn; before a fit, the capacity alone."""
+    model = CapacityClassifier(LogisticRegression(), capacity=Capacity.fraction(0.1), cv=0.5)
+    assert "<dt>Capacity</dt><dd>10 % of all cases</dd></dl>" in model._repr_html_()
+    page = model.fit(*few_rare)._repr_mimebundle_()["text/html"]
+    assert f"<dt>Threshold</dt><dd>{model.threshold_:.4g}</dd>" in page
+    assert "<dt>Promise</dt><dd>Row by row: the flags among future items" in page
+    assert "LogisticRegression" in page
+
+
+def test_the_classifier_of_the_paper(few_rare):
+    """Half to learn from, half to calibrate on, the plug-in threshold, and no part of a tie."""
+    X, y = few_rare
+    model = CapacityClassifier.as_in_paper(LogisticRegression(), b=2, prevalence=0.05).fit(X, y)
+    assert model.calibration_.n_calibration == len(y) // 2
+    assert model.calibration_.k == int(0.1 * (len(y) // 2))
+    assert (model.calibration_.guarantee, model.calibration_.ties) == ("plug-in", "exclude")
+    assert CapacityClassifier.as_in_paper(LogisticRegression(), b=1, prevalence=0.1, cv=3).cv == 3

@@ -77,3 +77,26 @@ def test_trackers_and_budgets_pass_every_check(name, check):
 def test_every_controller_passes_the_checks_of_its_own_steps(name, check):
     """Its two compiled functions agree, and its arrays are saved, refused and translated."""
     check(MAKERS[name])
+
+
+def test_a_window_of_flags_by_hand():
+    """The threshold rises while more than the capacity of the last five items is flagged."""
+    ema = EmaController(
+        Capacity.fraction(0.4), calibration_scores=np.arange(10.0), window=5, step=0.5
+    )
+    flags, threshold = [0, 0, 1, 0, 1], 5.0
+    for score in np.random.default_rng(0).uniform(0, 10, 200):
+        decision = ema.decide(score)
+        assert (decision.threshold, decision.flag) == (threshold, score > threshold)
+        flags = [*flags[1:], decision.flag]
+        threshold += 0.5 if sum(flags) > 2 else -0.5
+
+
+@pytest.mark.parametrize("place", [0, 1, 4])
+def test_a_window_of_flags_that_was_tampered_with(place):
+    """Its count, its place and its flags belong together."""
+    ema = EmaController(Capacity.fraction(0.4), calibration_scores=np.arange(10.0), window=5)
+    assert EmaController.from_state(ema.state()).decide(9.0).flag
+    n_floats, n_ints = ema.state_floats.size, ema.state_ints.size
+    ema.state_ints[place] += 7
+    assert not ema.is_sound(n_floats, n_ints)

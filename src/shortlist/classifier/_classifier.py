@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 from dataclasses import replace
 from functools import partial
+from html import escape
 from numbers import Real
 from typing import Any, Self
 
@@ -27,12 +28,19 @@ from .._core.labels import count_labels, find_rare
 from .._core.probing import check_probe
 from .._core.validation import UNCHANGED, check_confidence, check_option, check_seed, is_unchanged
 from .._core.work import check_efforts, check_values
+from .._core.written import number
 from ..capacity import Capacity, check_capacity, check_efforts_suit
 from ..exceptions import CapacityError
 from ..metrics import detection_at_capacity
 from ..online import Controller
 from ..thresholds import CalibratedThreshold
-from ..thresholds.promise import TIES, check_folds, check_guarantee, promise_in_words
+from ..thresholds.promise import (
+    TIES,
+    capacity_in_words,
+    check_folds,
+    check_guarantee,
+    promise_in_words,
+)
 from ..thresholds.rules import Decisions, Rule, keys_of
 from ..thresholds.samples import CalibrationSample, ReferencePrevalence, RowFacts
 from ..thresholds.segments import SegmentCapacities, check_segment_capacities, segment_codes
@@ -293,6 +301,26 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
         self.n_jobs = n_jobs
         self.worth = worth
         self.max_effort = max_effort
+
+    @classmethod
+    def as_in_paper(cls, estimator: Any, *, b: float, prevalence: float, **params: Any) -> Self:
+        """Return the paper's classifier g_b: half of the data to learn from, half to calibrate on.
+
+        The threshold is the plug-in one, which promises nothing beyond the calibration half, and no
+        part of a tied block is flagged.
+
+        Parameters
+        ----------
+        estimator : classifier
+            Any scikit-learn classifier with scores.
+        b, prevalence : float
+            The capacity is b times the prevalence.
+        **params
+            Other parameters of the class, or others than the paper's.
+        """
+        own = {"cv": 0.5, "guarantee": "plug-in", "ties": "exclude"}
+        capacity = Capacity.multiple(b)
+        return cls(estimator, capacity=capacity, prevalence=prevalence, **{**own, **params})
 
     def fit(
         self,
@@ -999,6 +1027,19 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
         return threshold / (1 - threshold) if threshold < 1 else np.inf
 
     # --- scikit-learn ----------------------------------------------------------------------------
+
+    def _html_repr(self) -> str:
+        """Return the diagram of scikit-learn below capacity, threshold and promise."""
+        capacity = self.capacity
+        words = capacity_in_words(capacity) if isinstance(capacity, Capacity) else repr(capacity)
+        facts = {"Capacity": words}
+        if self.__sklearn_is_fitted__():
+            facts |= {
+                "Threshold": ", ".join(number(each, 4) for each in self.thresholds_),
+                "Promise": self.promise_,
+            }
+        lines = (f"<dt>{name}</dt><dd>{escape(text)}</dd>" for name, text in facts.items())
+        return f"<dl>{''.join(lines)}</dl>{super()._html_repr()}"
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "rule_")

@@ -8,6 +8,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike
 
+from .._core.arrays import Ints
 from .._core.ranking import cut_after
 from ..capacity import Capacity
 from ._inputs import FARTHEST_SCORE, TailScale, check_calibration_scores
@@ -166,6 +167,20 @@ class WindowController(Controller):
 # --- the rule of the paper: an exponential average of the flags moves the threshold --------------
 
 THRESHOLD, AVERAGE, RATE, ALPHA, STEP = range(5)
+# With a window, the ints: how many of its items are flagged, the place of the oldest, and the ring
+# of flags.
+FLAGGED, OLDEST_FLAG = range(2)
+_FLAGS = 2
+
+
+@njit(cache=True)
+def _share_of_last(flag: bool, ints: Any) -> float:
+    """Replace the oldest flag by a new one, and return the flagged share of the window."""
+    ring, place = ints[_FLAGS:], ints[OLDEST_FLAG]
+    ints[FLAGGED] += int(flag) - ring[place]
+    ring[place] = int(flag)
+    ints[OLDEST_FLAG] = (place + 1) % ring.size
+    return ints[FLAGGED] / ring.size
 
 
 @njit(cache=True)
@@ -176,7 +191,10 @@ def _ema_step(
     if floats[RATE] <= 0.0:
         return BELOW_THRESHOLD, np.inf, 0.0
     flag = score > threshold
-    floats[AVERAGE] = (1.0 - floats[ALPHA]) * floats[AVERAGE] + floats[ALPHA] * flag
+    if ints.size > 0:
+        floats[AVERAGE] = _share_of_last(flag, ints)
+    else:
+        floats[AVERAGE] = (1.0 - floats[ALPHA]) * floats[AVERAGE] + floats[ALPHA] * flag
     floats[THRESHOLD] += floats[STEP] if floats[AVERAGE] > floats[RATE] else -floats[STEP]
     return (ABOVE_THRESHOLD, threshold, 1.0) if flag else (BELOW_THRESHOLD, threshold, 0.0)
 
@@ -194,8 +212,9 @@ def _ema_loop(items: Any, deciding: bool, answers: Any, floats: Any, ints: Any) 
 class EmaController(Controller):
     r"""Follow the flag rate by the rule of the paper, section 5.2.
 
-    The threshold rises by `step` while the exponential average of the flags is above the rate, and
-    falls by `step` otherwise. The rule makes no guarantee. The average is skewed; therefore its
+    The threshold rises by `step` while the recent flag rate is above the capacity, and falls by
+    `step` otherwise. The recent rate is an exponential average of the flags, or their share in a
+    sliding window. The rule makes no guarantee. The average is skewed; therefore its
     *median* is driven to the rate, and the rate itself ends up above the capacity unless `alpha` is
     far below it. With a large step the threshold oscillates. :class:`QuantileTracker` has neither
     problem.
@@ -208,6 +227,9 @@ class EmaController(Controller):
         Recent scores of the model, for the first threshold.
     alpha : float, default=0.002
         Weight of the newest item in the average.
+    window : int, default=None
+        Number of items whose flagged share takes the place of the average. Before the first item,
+        it is as full as the capacity allows.
     step : float, default=None
         By how much the threshold moves, in units of the score. The paper gives no value. `None` is
         a thousandth of half the distance between the 16th and the 84th percentile of the
@@ -239,6 +261,7 @@ class EmaController(Controller):
         *,
         calibration_scores: ArrayLike,
         alpha: float = 0.002,
+        window: int | None = None,
         step: float | None = None,
         **shared: Any,
     ) -> None:
@@ -246,6 +269,7 @@ class EmaController(Controller):
             capacity,
             calibration_scores=calibration_scores,
             alpha=alpha,
+            window=window,
             step=step,
             **shared,
         )
@@ -259,7 +283,15 @@ class EmaController(Controller):
             low, high = np.quantile(scores, [0.16, 0.84])
             step = float(high - low) / 2_000 or 1e-3
         self.state_floats = np.array([threshold, rate, rate, alpha, step])
-        self.state_ints = np.zeros(0, dtype=np.int64)
+        self.state_ints = np.zeros(0, dtype=np.int64) if window is None else _full(window, rate)
+
+    def is_sound(self, n_floats: int, n_ints: int) -> bool:
+        """Whether the window has its size, and its count is that of its flags."""
+        if not super().is_sound(n_floats, n_ints) or n_ints == 0:
+            return super().is_sound(n_floats, n_ints)
+        ints, ring = self.state_ints, self.state_ints[_FLAGS:]
+        are_flags = bool(np.all((ring == 0) | (ring == 1)))
+        return are_flags and 0 <= ints[OLDEST_FLAG] < ring.size and ints[FLAGGED] == ring.sum()
 
     def apply_capacity(self, capacity: Capacity) -> None:
         """Set the rate."""
@@ -271,3 +303,9 @@ class EmaController(Controller):
         floats[THRESHOLD] = old.translate(floats[THRESHOLD : THRESHOLD + 1], to=new)[0]
         step = float(floats[STEP]) * (new.central_spread / old.central_spread)
         floats[STEP] = min(max(step, 1.0 / FARTHEST_SCORE), FARTHEST_SCORE)
+
+
+def _full(window: int, rate: float) -> Ints:
+    """Return a window with as many flags as the rate allows, evenly spread."""
+    flags = np.diff(np.floor(np.arange(window + 1) * rate)).astype(np.int64)
+    return np.concatenate([[flags.sum(), 0], flags])
