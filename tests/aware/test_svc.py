@@ -249,3 +249,13 @@ def test_every_row_is_left_out_in_turn(n_swaps, seed):
     rows = np.arange(40)
     swaps = draw_swaps(rows < 10, n_swaps, np.random.default_rng(seed), leave_out=True)
     assert_array_equal(np.sort(np.concatenate([swap.left_out for swap in swaps])), rows)
+
+
+def test_support_vectors_come_in_the_order_of_the_data(data):
+    """The order of the machine is by class, and would decide which of several ties is first."""
+    X, y = data
+    machine = fit(data, **PAPER, gamma=0.3)._machine(X, y == "bad", np.arange(len(X)))
+    assert_array_equal(machine.rows, np.sort(machine.rows))
+    whole = SVC(gamma=0.3).fit(X, y == "bad")
+    expected = whole.decision_function(X[:50]) - whole.intercept_
+    assert_allclose(kernel_sums(X[:50], X[machine.rows], machine.coefficients, 0.3), expected)

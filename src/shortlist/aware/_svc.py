@@ -229,8 +229,9 @@ class CapacityAwareSVC(CapacityAwareBase):
     def _machine(self, X: Doubles, is_rare: Mask, rows: Rows) -> Expansion:
         """Fit a machine on some rows."""
         machine = SVC(C=self.C, gamma=self.gamma_).fit(X[rows], is_rare[rows])
+        in_order = np.argsort(rows[machine.support_])  # of the data; the machine's is by class
         # The second class is the rare one: positive coefficients raise the suspicion.
-        return Expansion(rows[machine.support_], machine.dual_coef_[0])
+        return Expansion(rows[machine.support_][in_order], machine.dual_coef_[0][in_order])
 
     def _choose(self, X: Doubles, is_rare: Mask, fit_on: Rows, choose_on: Rows) -> Choice:
         """Fit a machine on some rows, and choose among its support vectors on others."""
