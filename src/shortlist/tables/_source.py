@@ -71,12 +71,22 @@ class OpenTable:
                 f"Its columns are {listed(self.columns)}.{self._hint(missing[0])}"
             )
 
-    def named(self, option: str, given: Collection[str]) -> list[str]:
-        """Return the columns that an option names, one by one or separated by commas."""
-        parts = ([each] if each in self.columns else each.split(",") for each in given)
-        names = [part.strip() for each in parts for part in each if part.strip()]
-        self.require(names, f"which {option}=... names")
-        return list(dict.fromkeys(names))
+    def named(self, **given: Collection[str]) -> list[list[str]]:
+        """Return the columns that each option names, singly or with commas; none in two of them."""
+        found: dict[str, list[str]] = {}
+        for option, names in given.items():
+            parts = ([each] if each in self.columns else each.split(",") for each in names)
+            columns = [part.strip() for each in parts for part in each if part.strip()]
+            self.require(columns, f"which {option}=... names")
+            for other, taken in found.items():
+                both = [column for column in columns if column in taken]
+                if both:
+                    raise TableError(
+                        f"{option}=... and {other}=... both name {both[0]!r}. Name different "
+                        "columns."
+                    )
+            found[option] = list(dict.fromkeys(columns))
+        return list(found.values())
 
     def check_dates(self) -> None:
         """Raise an error if a date format is for a column that is not there."""

@@ -145,7 +145,7 @@ def _names(source: OpenTable, keep: Collection[str]) -> list[str]:
     """Return the columns that `keep` names."""
     if "all" in keep and "all" not in source.columns:
         return list(source.columns)
-    return source.named("keep", keep)
+    return source.named(keep=keep)[0]
 
 
 def _free(name: str, taken: Collection[str | None]) -> str:

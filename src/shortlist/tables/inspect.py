@@ -80,26 +80,17 @@ def infer_schema(
     work: WorkColumns | None = None,
 ) -> TableSchema:
     """Infer the kinds of all columns, and which label is rare."""
-    source.require([target], "which target=... names")
-    if id is not None:
-        source.require([id], "which id=... names")
-    if id == target:
-        raise TableError(f"id=... and target=... both name {target!r}. Name different columns.")
-    names = [name for name in chosen_columns(source, target) if name not in (target, id)]
+    work = work if work is not None and work.is_given else None
+    weighed = {} if work is None else work.columns
+    source.named(target=[target], drop=source.reading.drop)
+    for option, name in {"id": id, **weighed}.items():
+        source.named(target=[target], **{option: [] if name is None else [name]})
+    names = [name for name in chosen_columns(source) if name not in (target, id)]
     if not names:
         raise TableError(f"{source.name} has no column besides target and id to learn from.")
     features = infer_features(source, table, names)
     place = Place(source.name)
     rare_label, labels = find_labels(table[target], target, rare, notes=source.notes, place=place)
-    if work is not None and not work.is_given:
-        work = None
-    for option, name in () if work is None else work.columns.items():
-        source.require([name], f"which {option}=... names")
-        if name in (target, id):
-            raise TableError(
-                f"{option}=... names {name!r}, the {'target' if name == target else 'id'}. It must "
-                "be a column of its own."
-            )
     return TableSchema(features, target, rare_label, id, source.reading, labels, work)
 
 
@@ -119,25 +110,18 @@ def only_labelled(table: Any, target: str, source: OpenTable) -> Any:
     return table.filter(pa.array(is_known))
 
 
-def chosen_columns(source: OpenTable, target: str | None = None) -> list[str]:
+def chosen_columns(source: OpenTable) -> list[str]:
     """Return the columns to learn from: those that were asked for, without those left out."""
-    reading = source.reading
-    wanted = source.named("columns", reading.columns) or source.columns
-    dropped = source.named("drop", reading.drop)
-    if target in dropped:
-        raise TableError(f"drop=... and target=... both name {target!r}. The labels are needed.")
-    return [name for name in wanted if name not in dropped]
+    (wanted,) = source.named(columns=source.reading.columns)
+    (dropped,) = source.named(drop=source.reading.drop)
+    return [name for name in wanted or source.columns if name not in dropped]
 
 
 def infer_features(source: OpenTable, table: Any, names: list[str]) -> tuple[Feature, ...]:
     """Tell the kinds of columns; what was decided about them is noted."""
     guesses, reading = {}, source.reading
     source.check_dates()
-    categorical = source.named("categorical", reading.categorical)
-    numeric = source.named("numeric", reading.numeric)
-    both = [name for name in categorical if name in numeric]
-    if both:
-        raise TableError(f"categorical=... and numeric=... both name {both[0]!r}. Use one of them.")
+    numeric, categorical = source.named(numeric=reading.numeric, categorical=reading.categorical)
     for name in names:
         format = PLAIN.adapted(name, reading)
         if name in categorical:

@@ -121,18 +121,16 @@ class TableSchema:
         self, source: OpenTable, *, target: str | None = None, also: Collection[str] = ()
     ) -> Iterator[tuple[TableRows, Any]]:
         """Read the rows as :meth:`rows`, each with its chunk, which has other columns as well."""
-        wanted = [feature.name for feature in self.features]
+        names = [feature.name for feature in self.features]
+        wanted = names if self.id is None else [*names, self.id]
         source.require(wanted, "which the model needs")
         source.check_dates()
-        if self.id is not None:
-            source.require([self.id], "which is the id that the model was fitted with")
-            wanted.append(self.id)
-        if target is not None:
-            source.require([target], "the column with the labels (target=...)")
-            wanted.append(target)
         for option, name in self._work.columns.items():
             source.require([name], f"which {option}=... names")
-            wanted.append(name)
+            wanted = [*wanted, name]
+        if target is not None:
+            source.require([target], "the column with the labels (target=...)")
+            wanted = [*wanted, target]
         wanted = list(dict.fromkeys([*wanted, *also]))
         return self.adapted(source.reading)._converted(source, wanted, target)
 
