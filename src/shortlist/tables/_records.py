@@ -19,9 +19,9 @@ from ..exceptions import TableError
 from ._source import (
     MISSING_TEXTS,
     OpenTable,
+    cases_of,
     listed,
     note_subtotal,
-    rows_left_out,
     translated,
 )
 from ._text_files import open_bytes, utf8_file
@@ -92,10 +92,10 @@ def open_workbook(
     where = f"The sheet {sheet.title!r} of {name}"
     groups = _spread(cells, merged, where, notes)
     cells = _below_heading(cells, groups, where, notes)
-    texts = [["" if v is None else _as_text(v) for v in row] for row in cells.to_numpy().tolist()]
-    n_left_out, _ = rows_left_out(reversed(texts), name, reading, notes)
-    cells = cells.iloc[: len(cells) - n_left_out]
-    note_subtotal(texts[: len(cells)], name, reading, notes)
+    columns = [[None if v is None else _as_text(v) for v in values] for _, values in cells.items()]
+    texts = pa.table([pa.array(values, pa.string()) for values in columns], list(cells.columns))
+    cells = cells.iloc[: cases_of(texts, name, reading, notes)[0]]
+    note_subtotal(texts.slice(0, len(cells)), name, reading, notes)
     empty = cells.columns[cells.isna().all()]
     if len(empty) and len(cells):
         with contextlib.closing(openpyxl.load_workbook(path, read_only=True)) as book:

@@ -6,15 +6,18 @@ import contextlib
 import math
 import re
 import zipfile
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from .._core.extras import load_extra
 from ..exceptions import TableError
 from .options import INFER_ALL, ReadOptions
 
 pa = load_extra("pyarrow", needed_for="Reading tables")
+load_extra("pyarrow.compute", needed_for="Reading tables")
 
 #: Texts that stand for a missing value in text and Excel files.
 MISSING_TEXTS = ("", "?", "NA", "N/A", "#N/A", "NaN", "nan", "NULL", "null", "None", "<null>")
@@ -172,82 +175,76 @@ _TOTAL_WORDS = (
     "\u03a3|\u2211"
     r")(?: (?:général|générale|general|complessivo|totale))?[ :=0-9.,()]*"
 )
-_TOTAL = re.compile(_TOTAL_WORDS, re.IGNORECASE)
-_SUBTOTAL = re.compile(rf"(?:\S+ ){{0,3}}{_TOTAL_WORDS}", re.IGNORECASE)
-#: The first cell of a subtotal, for Arrow.
-IN_TOTALS = rf"(?i)^\s*(?:\S+ ){{0,3}}{_TOTAL_WORDS}\s*$"
+#: The first cell of a total, and of a subtotal such as "North total".
+_TOTAL = rf"(?i)^\s*{_TOTAL_WORDS}\s*$"
+_SUBTOTAL = rf"(?i)^\s*(?:\S+ ){{0,3}}{_TOTAL_WORDS}\s*$"
 _NUMBER = re.compile(r"[^A-Za-z]*[0-9][^A-Za-z]*")
+_MOST_TRIED = 1_000
 
 
-def rows_left_out(
-    upward: Iterator[list[str]], name: str, reading: ReadOptions, notes: list[str]
-) -> tuple[int, int]:
-    """Return how many rows at the end to leave out, and how many of them are empty.
+def cases_of(table: Any, name: str, reading: ReadOptions, notes: list[str]) -> tuple[int, int]:
+    """Return how many rows of a table of texts are cases, and how many empty ones follow.
 
-    `upward` gives the cells of the rows, the last row first. Totals, and a last row that is nearly
-    empty, are noted.
+    Totals at the end are no cases. They are noted, as is a last row that is nearly empty.
     """
-    n_empty, totals = 0, []
-    for cells in upward:
-        if len(cells) > 1 and not any(cell.strip() for cell in cells):
+    is_empty = pa.compute.is_null(pa.compute.coalesce(*table.columns)).to_numpy()
+    totals = {} if reading.keep_total else _totals(table, _TOTAL)
+    n_cases, n_empty = table.num_rows, 0
+    while n_cases and table.num_columns > 1:
+        if is_empty[n_cases - 1]:
             n_empty += 1
-        elif len(cells) > 1 and _is_total(cells) and not reading.keep_total:
-            totals.append(cells)
+        elif n_cases - 1 in totals:
+            notes.append(
+                f"The last row of {name} looks like a total ({totals[n_cases - 1]}) and is left "
+                "out. If it is a case, use keep_total=True"
+            )
         else:
             break
-    else:
-        cells = []
-    notes.extend(
-        f"The last row of {name} looks like a total ({_in_short(total)}) and is left out. If it is "
-        "a case, use keep_total=True"
-        for total in totals
-    )
-    if not reading.keep_total and _looks_left_over(cells, next(upward, [])):
+        n_cases -= 1
+    last, before = ([], []) if n_cases < 2 else reversed(_cells(table.slice(n_cases - 2, 2)))
+    if not reading.keep_total and _looks_left_over(last, before):
         notes.append(
-            f"The last row of {name} is nearly empty ({_in_short(cells)}), but counts as a case. "
+            f"The last row of {name} is nearly empty ({_in_short(last)}), but counts as a case. "
             "If it is a total or a remark, remove it."
         )
-    return n_empty + len(totals), n_empty
+    return n_cases, n_empty
 
 
-def _is_total(cells: Collection[str]) -> bool:
-    """Return whether a last row looks like a total: it says so, and holds nothing but numbers."""
-    words = [cell.strip() for cell in cells]
-    others = [word for word in words if not _TOTAL.fullmatch(word)]
-    if len(others) == len(words) or not others:
-        return False
-    return "" in others or all(_NUMBER.fullmatch(word) for word in others)
-
-
-def _is_subtotal(cells: Collection[str]) -> bool:
-    """Return whether any row looks like a total: it begins so, with numbers and empty cells."""
-    words = [cell.strip() for cell in cells]
-    filled = [word for word in words if word]
-    if not 1 < len(filled) < len(words) or not _SUBTOTAL.fullmatch(filled[0]):
-        return False
-    return all(_NUMBER.fullmatch(word) for word in filled[1:])
-
-
-def _looks_left_over(cells: Collection[str], before: Collection[str]) -> bool:
-    """Return whether a last row looks like a total without a word, or like a remark."""
-    filled, filled_before = ([bool(c.strip()) for c in row] for row in (cells, before))
-    if len(filled) < 3 or 2 * sum(filled) > len(filled) or 2 * sum(filled_before) <= len(filled):
-        return False
-    return sum(filled) == 1 or (not filled[0] and filled_before[0])
-
-
-def note_subtotal(
-    rows: Iterable[list[str]], name: str, reading: ReadOptions, notes: list[str]
-) -> bool:
+def note_subtotal(table: Any, name: str, reading: ReadOptions, notes: list[str]) -> bool:
     """Say that a row in the middle looks like a total; return whether there is one."""
-    cells = None if reading.keep_total else next(filter(_is_subtotal, rows), None)
-    if cells is not None:
+    found = [] if reading.keep_total else list(_totals(table, _SUBTOTAL, is_end=False).values())
+    if found:
         notes.append(
-            f"A row of {name} looks like a total ({_in_short(cells)}), but counts as a case. If it "
-            "is not, remove it and all rows like it."
+            f"A row of {name} looks like a total ({found[0]}), but counts as a case. If it is "
+            "not, remove it and all rows like it."
         )
-    return cells is not None
+    return bool(found)
+
+
+def _totals(table: Any, pattern: str, *, is_end: bool = True) -> dict[int, str]:
+    """Return rows that begin like a total, with their cells; most of them hold only numbers."""
+    is_word = pa.compute.match_substring_regex(pa.compute.coalesce(*table.columns), pattern)
+    places = np.flatnonzero(pa.compute.fill_null(is_word, False).to_numpy())[-_MOST_TRIED:]
+    found = {}
+    for place, cells in zip(places.tolist(), _cells(table.take(places)), strict=True):
+        _, *others = filter(None, cells)
+        has_gaps, numbers = len(others) + 1 < len(cells), all(map(_NUMBER.fullmatch, others))
+        if has_gaps or numbers if is_end else has_gaps and numbers and others:
+            found[place] = _in_short(cells)
+    return found
+
+
+def _looks_left_over(cells: list[str], before: list[str]) -> bool:
+    """Return whether a last row looks like a total without a word, or like a remark."""
+    n_filled, n_before = (sum(map(bool, row)) for row in (cells, before))
+    if len(cells) < 3 or 2 * n_filled > len(cells) or 2 * n_before <= len(cells):
+        return False
+    return n_filled == 1 or bool(not cells[0] and before[0])
+
+
+def _cells(table: Any) -> list[list[str]]:
+    return [[(cell or "").strip() for cell in row.values()] for row in table.to_pylist()]
 
 
 def _in_short(cells: Collection[str]) -> str:
-    return ", ".join(cell.strip() for cell in cells if cell.strip())[:80]
+    return ", ".join(filter(None, cells))[:80]

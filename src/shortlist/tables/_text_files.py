@@ -18,7 +18,7 @@ import numpy as np
 
 from .._core.extras import load_extra
 from ..exceptions import TableError
-from ._source import IN_TOTALS, MISSING_TEXTS, OpenTable, note_subtotal, rows_left_out, translated
+from ._source import MISSING_TEXTS, OpenTable, cases_of, note_subtotal, translated
 from .options import ReadOptions
 
 pa = load_extra("pyarrow", needed_for="Reading tables")
@@ -59,7 +59,7 @@ def open_text(
             batches = _checked(batches, path, name, delimiter, notes)
             for table in _cases(batches, name, reading, notes):
                 if not is_noted:
-                    is_noted = note_subtotal(_may_be_totals(table), name, reading, notes)
+                    is_noted = note_subtotal(table, name, reading, notes)
                 yield table.select(list(wanted))
 
     return OpenTable(name, [c for c in columns if c], chunks, reading, notes, delimiter)
@@ -106,29 +106,10 @@ def _cases(
         held.append(batch)
     if held:
         end = pa.concat_tables(held)
-        n_left_out, n_empty = rows_left_out(_upward(end), name, reading, notes)
+        n_cases, n_empty = cases_of(end, name, reading, notes)
         if n_empty:
             notes.append(f"{name} ends with {n_empty} empty rows, which are left out.")
-        yield end.slice(0, end.num_rows - n_left_out)
-
-
-def _upward(table: Any) -> Iterator[list[str]]:
-    """Yield the cells of the rows, the last one first."""
-    for end in range(table.num_rows, 0, -100):
-        part = table.slice(max(0, end - 100), min(end, 100))
-        yield from reversed(_cells(part))
-
-
-def _cells(table: Any) -> list[list[str]]:
-    return [[cell or "" for cell in row.values()] for row in table.to_pylist()]
-
-
-def _may_be_totals(table: Any) -> list[list[str]]:
-    """Return the cells of rows that begin like a total."""
-    first = table.column(0)
-    may_be = pa.compute.fill_null(pa.compute.match_substring_regex(first, IN_TOTALS), True)
-    places = np.flatnonzero(np.array(may_be, dtype=bool))[:_MOST_TRIED]
-    return _cells(table.take(places))
+        yield end.slice(0, n_cases)
 
 
 def _checked(
