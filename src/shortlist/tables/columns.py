@@ -210,13 +210,12 @@ def _note(message: str) -> None:
 
 @functools.lru_cache(_MOST_REMEMBERED)
 def _reader(feature: Feature) -> Callable[[Any], Any]:
-    """Return the reader of single values, which remembers the latest texts."""
+    """Return the reader of single values, which remembers the latest words."""
     kind, format = feature.kind, feature.format
-    remembered = functools.lru_cache(_MOST_REMEMBERED)(
-        functools.partial(read_text, kind=kind, format=format)
-    )
+    parse = functools.partial(read_text, kind=kind, format=format)
     if kind == "numeric":
-        return _number_reader(remembered, sentinels(format))
+        return _number_reader(parse, sentinels(format))
+    remembered = functools.lru_cache(_MOST_REMEMBERED)(parse)
     missing = MISSING_CATEGORY if kind == "categorical" else math.nan
     takes_others = kind != "date" or format.date_format is not None
 
