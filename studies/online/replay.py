@@ -259,7 +259,7 @@ def _check_recording(
         raise ValueError("times must not fall: sort the items by time before you replay them.")
     is_rare = find_rare(y, rare_label)[0]
     described = read_period(check_period(period), starts_at=to_seconds(starts_at))
-    numbers = described.numbers(moments)
+    numbers = np.array([described.number(each) for each in moments.tolist()])
     if numbers[-1] - numbers[0] >= _MOST_PERIODS:
         raise ValueError(
             f"times span {numbers[-1] - numbers[0] + 1} periods of {period} seconds, but the table "

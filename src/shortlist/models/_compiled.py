@@ -135,7 +135,7 @@ class _Columns:
         return X
 
 
-_SINGLE, _TINY_IS_ZERO, _NO_GAPS, _NO_INFINITY = 1, 2, 4, 8
+_SINGLE, _TINY_IS_ZERO, _NO_GAPS = 1, 2, 4
 
 
 def _reading(leaf: Leaf) -> int:
@@ -143,7 +143,7 @@ def _reading(leaf: Leaf) -> int:
     if not isinstance(leaf, Trees):
         return 0
     rounding = {"none": 0, "single": _SINGLE, "tiny": _TINY_IS_ZERO}[leaf.rounding]
-    return rounding + _NO_GAPS * (not leaf.takes_gaps) + _NO_INFINITY * (not leaf.takes_infinity)
+    return rounding + _NO_GAPS * (not leaf.takes_gaps)
 
 
 @njit(cache=True)
@@ -167,11 +167,8 @@ def _prepare(values, sources, starts, missing, present, stages, table, readings,
             elif reading & _TINY_IS_ZERO and abs(number) <= _TINY:
                 number = 0.0
             out[i, k] = number
-            if number != number:
-                if reading & _NO_GAPS:
-                    return False
-            elif reading & _NO_INFINITY and number - number != 0:
-                return False
+            if (reading & _NO_GAPS and number != number) or abs(number) == np.inf:
+                return False  # many models take no infinite numbers: let them say so
     return True
 
 

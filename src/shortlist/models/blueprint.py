@@ -51,7 +51,7 @@ class Trees(Leaf):
     """The sum of the leaves that a row reaches, added to `start` and divided by a number.
 
     Numbers are rounded to single precision (`rounding="single"`), or tiny ones to zero ("tiny").
-    Trees `in_order` are added up in their order. Missing and infinite numbers may be refused.
+    Trees `in_order` are added up in their order. Missing numbers may be refused.
     """
 
     trees: list[GrownTree]
@@ -60,7 +60,6 @@ class Trees(Leaf):
     divisor: int = 1
     in_order: bool = True
     takes_gaps: bool = True
-    takes_infinity: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,7 +190,6 @@ def _forest(learner: Any, features: list[Feature], ask: Ask) -> Trees:
         divisor=len(grown),
         in_order=getattr(learner, "n_jobs", None) in (None, 1),
         takes_gaps=bool(takes_gaps),
-        takes_infinity=False,
     )
 
 
@@ -285,8 +283,7 @@ def _aware_forest(model: Any, features: list[Feature], ask: Ask) -> Node:
 def _aware_boosting(model: Any, features: list[Feature], ask: Ask) -> Node:
     _check_rare(model, ask)
     parts: list[Node] = [
-        Trees(features, lightgbm_trees(booster), rounding="tiny", takes_infinity=False)
-        for booster in model.boosters_
+        Trees(features, lightgbm_trees(booster), rounding="tiny") for booster in model.boosters_
     ]
     return mean_of(parts)
 

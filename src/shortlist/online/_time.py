@@ -115,17 +115,13 @@ class Timeline:
 
     # --- items ---------------------------------------------------------------------------------
 
-    def present_time(self) -> float:
-        """Return the time of the latest item as compiled functions see it."""
-        if self.calendar is not None:
-            return float(self.calendar.progress(np.array([self.now]))[0])
-        return self.now if self.is_timed else float(self.n_items - 1)
-
     def count_one(self, moment: float) -> float:
         """Move on to the next item, and return its time as compiled functions see it."""
         self.now = max(self.now, moment)
         self.n_items += 1
-        return self.present_time()
+        if self.calendar is not None:
+            return float(self.calendar.progress(np.array([self.now]))[0])
+        return self.now if self.is_timed else float(self.n_items - 1)
 
     def count_many(self, moments: Floats) -> Floats:
         """Do the same for at least one item."""

@@ -17,7 +17,6 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 from numba import njit
-from numpy.typing import ArrayLike, NDArray
 
 from .._core.arrays import Floats
 from .._core.validation import to_seconds
@@ -87,11 +86,6 @@ class FixedPeriod:
         """Return the number of the period that contains a moment."""
         return int(period_of(to_seconds(at), self.origin, self.length))
 
-    def numbers(self, at: ArrayLike) -> NDArray[np.int64]:
-        """Return the number of the period for each of many moments."""
-        moments = np.asarray(at, dtype=np.float64).tolist()
-        return np.array([self.number(each) for each in moments], dtype=np.int64)
-
     def bounds(self, number: int) -> tuple[float, float]:
         """Return when a period starts and ends, in seconds."""
         return self.origin + number * self.length, self.origin + (number + 1) * self.length
@@ -150,14 +144,6 @@ class CalendarPeriod:
     def number(self, at: Any) -> int:
         """Return the number of the period that contains a moment; numbers rise by one."""
         return self._stretch(to_seconds(at)).number
-
-    def numbers(self, at: ArrayLike) -> NDArray[np.int64]:
-        """Return the number of the period for each of many moments, in any order."""
-        moments = np.asarray(at, dtype=np.float64)
-        order = np.argsort(moments, kind="stable")
-        found = np.empty(moments.size, np.int64)
-        found[order] = np.floor(self.progress(moments[order]))
-        return found
 
     def bounds(self, number: int) -> tuple[float, float]:
         """Return when a period starts and ends, in seconds since 1970."""
