@@ -224,13 +224,8 @@ class TailScale:
         return float(self.knots[1, 0]) - 1.0, float(self.knots[1, -1]) + 1.0
 
     @property
-    def central_spread(self) -> float:
-        """The distance between the scores that 16 and 84 per cent of all scores reach."""
-        low, high = np.interp(-np.log([0.84, 0.16]), self.knots[1], self.knots[0])
-        return float(high - low) or self._spread
-
-    @property
-    def _spread(self) -> float:
+    def spread(self) -> float:
+        """The distance between the lowest and the highest calibration score; 1 if they are one."""
         return float(self.knots[0, -1] - self.knots[0, 0]) or 1.0
 
     def translate(self, scores: Floats, *, to: TailScale) -> Floats:
@@ -239,7 +234,7 @@ class TailScale:
         levels = np.interp(scores, self.knots[0], self.knots[1])
         translated = np.interp(levels, to.knots[1], to.knots[0])
         # Beyond the calibration scores, distances are kept in units of the spread.
-        ratio = min(to._spread / self._spread, FARTHEST_SCORE)
+        ratio = min(to.spread / self.spread, FARTHEST_SCORE)
         with np.errstate(over="ignore"):
             above = np.clip(scores - self.knots[0, -1], 0, None) * ratio
             below = np.clip(self.knots[0, 0] - scores, 0, None) * ratio

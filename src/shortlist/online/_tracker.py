@@ -168,19 +168,12 @@ class QuantileTracker(Controller):
         self.state_ints = np.array([most, tokens, tokens, 0], dtype=np.int64)
         self.apply_capacity(capacity)
 
-    def interval_bound(
-        self, smallest: Capacity | None = None, largest: Capacity | None = None
-    ) -> float:
+    def interval_bound(self) -> float:
         """Return by how much flags and allowed flags can differ, on any stretch of any stream.
 
-        Items that are only observed count as if they had been decided.
-
-        Parameters
-        ----------
-        smallest, largest : Capacity, default=None
-            The range within which the capacity will change. Every capacity so far, and every one
-            that is announced, is included. At a capacity of zero nothing is flagged and nothing
-            is lost. Therefore `smallest` is the smallest capacity above zero.
+        Every capacity so far, and every one that is announced, is included. At a capacity of zero
+        nothing is flagged and nothing is lost. Items that are only observed count as if they had
+        been decided, and took no work.
 
         Returns
         -------
@@ -200,18 +193,9 @@ class QuantileTracker(Controller):
         >>> round(tracker.interval_bound(), 1)
         90.1
         """
-        given = [self.rate(each) for each in (smallest, largest) if each is not None]
-        if 0 in given or (len(given) == 2 and given[0] > given[1]):
-            raise CapacityError(
-                "smallest must be greater than 0 and at most largest; got rates of "
-                f"{' and '.join(f'{rate:g}' for rate in given)}. Stretches at a capacity of zero "
-                "need no bound: pass the smallest capacity above zero."
-            )
         floats, step = self.state_floats, self.options["step"]
         announced = [self.rate(capacity) for _, capacity in self._time.changes]
-        rates = [
-            rate for rate in (*given, *announced, floats[SMALLEST], floats[LARGEST]) if rate > 0
-        ]
+        rates = [rate for rate in (*announced, floats[SMALLEST], floats[LARGEST]) if rate > 0]
         if not rates:
             return 0.0
         low, high = min(rates), max(rates)

@@ -301,7 +301,7 @@ class EmaController(Controller):
         """Translate the threshold, and the step with the spread of the scores."""
         floats = self.state_floats
         floats[THRESHOLD] = old.translate(floats[THRESHOLD : THRESHOLD + 1], to=new)[0]
-        step = float(floats[STEP]) * (new.central_spread / old.central_spread)
+        step = float(floats[STEP]) * (new.spread / old.spread)
         floats[STEP] = min(max(step, 1.0 / FARTHEST_SCORE), FARTHEST_SCORE)
 
 

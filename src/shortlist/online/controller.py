@@ -237,9 +237,7 @@ class Controller:
             moments = self._time.moments(at, checked.size)
             return self._decide_items(Arrivals(checked, moments, work, names))
 
-    def observe(
-        self, scores: ArrayLike, *, at: Any = None, efforts: ArrayLike | None = None
-    ) -> Self:
+    def observe(self, scores: ArrayLike, *, at: Any = None) -> Self:
         """Learn from items without deciding about them. No flag is used up.
 
         Parameters
@@ -248,16 +246,9 @@ class Controller:
             Scores of items that were decided elsewhere, or not at all.
         at : float, datetime or array-like of them, default=None
             When they arrived.
-        efforts : float or array-like of shape (n_items,), default=None
-            How much work they take, if the capacity is a ``Capacity.effort(...)``; none when
-            absent. A :class:`QuantileTracker` counts it, as if they had been decided.
         """
         checked = check_score_array(np.atleast_1d(np.asarray(scores)))
-        if efforts is None and self.counts_work:
-            work = np.zeros(checked.size, np.int64)
-        else:
-            given = None if efforts is None else np.atleast_1d(np.asarray(efforts))
-            work = self._check_work(given, checked.size)
+        work = np.full(checked.size, 0 if self.counts_work else 1, np.int64)
         with self._lock:
             moments = self._time.moments(at, checked.size)
             self._decide_items(Arrivals(checked, moments, work, None), deciding=False)
