@@ -62,14 +62,11 @@ class Problem(Exception):
         self.status, self.kind, self.detail = status, kind, detail
         self.headers = headers or _HEADERS.get(status, {})
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the problem as a plain object."""
-        return {
-            "type": f"urn:shortlist:problem:{self.kind}",
-            "title": HTTPStatus(self.status).phrase,
-            "status": self.status,
-            "detail": self.detail,
-        }
+    @property
+    def details(self) -> ProblemDetails:
+        """What is sent about the problem."""
+        kind, title = f"urn:shortlist:problem:{self.kind}", HTTPStatus(self.status).phrase
+        return ProblemDetails(kind, title, self.status, self.detail)
 
 
 class ProblemDetails(Struct):

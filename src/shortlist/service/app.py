@@ -22,7 +22,7 @@ from .keys import NO_KEY
 __all__ = ["make_app"]
 
 _log = logging.getLogger("shortlist.service")
-_ENCODER = msgspec.json.Encoder(enc_hook=lambda problem: {"error": problem.to_json()})
+_ENCODER = msgspec.json.Encoder(enc_hook=lambda problem: {"error": problem.details})
 _MOST_BYTES = {"application/json": 4 << 20, "application/octet-stream": 256 << 20}
 _SLOWEST_BODY = 10.0  # seconds
 _PAGES = {
@@ -171,7 +171,7 @@ async def _send(send: Any, reply: Reply) -> None:
 
 
 def _refused(problem: Problem) -> Reply:
-    content = msgspec.json.encode(problem.to_json())
+    content = msgspec.json.encode(problem.details)
     return Reply(content, "application/problem+json", problem.status, problem.headers)
 
 
