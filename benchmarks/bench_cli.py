@@ -25,7 +25,7 @@ import pyarrow.parquet
 
 from _measure import table
 from shortlist import Capacity
-from shortlist.service.durable import DurableController
+from shortlist.service.durable import open_stream
 from shortlist.service.stream import StreamSettings, run_stream
 from shortlist.tables import TableModel, fit_table, load_model, save_model
 
@@ -182,8 +182,8 @@ def _stream_seconds(
 ) -> float:
     state, source = folder / "state", os.open(lines, os.O_RDONLY)
     state.unlink(missing_ok=True)
-    durable = DurableController(state, settings.controller(model), identity={}, sync=sync)
-    with durable, (folder / "out.jsonl").open("wb") as out:
+    opened = open_stream(state, settings.controller(model), identity={}, sync=sync)
+    with opened as durable, (folder / "out.jsonl").open("wb") as out:
         start = time.perf_counter()
         run_stream(model, durable, source, out, batch=batch)
         elapsed = time.perf_counter() - start

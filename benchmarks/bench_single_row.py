@@ -21,7 +21,7 @@ from bench_cli import _frame
 from shortlist import Capacity
 from shortlist.service._lines import LineReader
 from shortlist.service._models import LoadedModel
-from shortlist.service.durable import DurableController
+from shortlist.service.durable import open_stream
 from shortlist.service.stream import StreamSettings, run_stream
 from shortlist.tables import TableModel, fit_table, save_model
 from shortlist.tables.estimators import LEARNERS
@@ -96,9 +96,9 @@ def _seconds(model: TableModel, lines: list[bytes], folder: Path, sync: bool, ba
     state.unlink(missing_ok=True)
     given.write_bytes(b"\n".join(lines) + b"\n")
     settings = StreamSettings(Capacity.count(100), period=3_600.0)
-    durable = DurableController(state, settings.controller(model), identity={}, sync=sync)
+    opened = open_stream(state, settings.controller(model), identity={}, sync=sync)
     source = os.open(given, os.O_RDONLY)
-    with durable, (folder / "out.jsonl").open("wb") as out:
+    with opened as durable, (folder / "out.jsonl").open("wb") as out:
         start = time.perf_counter()
         run_stream(model, durable, source, out, batch=batch)
         elapsed = time.perf_counter() - start

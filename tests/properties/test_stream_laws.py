@@ -1,12 +1,14 @@
 """Laws of streams that are stopped and restarted."""
 
+import contextlib
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from shortlist import Capacity
 from shortlist.online import BudgetController, QuantileTracker
-from shortlist.service.durable import DurableController
+from shortlist.service.durable import open_stream
 
 SCORES = st.lists(st.floats(-5, 5), min_size=1, max_size=60)
 KINDS = {
@@ -36,13 +38,14 @@ def test_batches_and_restarts_change_no_decision(data, scores, kind, tmp_path_fa
     expected = [alone.decide(s, id=i).flag for s, i in zip(scores, ids, strict=True)]
     path, returned, done = tmp_path_factory.mktemp("law") / "state", [], 0
     while done < len(scores):
-        durable = DurableController(path, KINDS[kind](), identity={}, sync=False)
-        durable.__enter__()
+        opened = open_stream(path, KINDS[kind](), identity={}, sync=False)
+        durable = opened.__enter__()
         for _ in range(data.draw(st.integers(1, 3))):
             part = slice(done, done + data.draw(st.integers(1, 9)))
             if scores[part]:
                 returned += [each.flag for each in durable.decide(scores[part], ids=ids[part])]
             done = part.stop
         normally = data.draw(st.booleans())
-        durable.__exit__(None if normally else RuntimeError, None, None)
+        with contextlib.suppress(RuntimeError):
+            opened.__exit__(*((None,) * 3 if normally else (RuntimeError, RuntimeError(), None)))
     assert returned == expected

@@ -21,7 +21,7 @@ from shortlist.service._replica import Replica
 from shortlist.service._sqlite import SQLiteStore
 from shortlist.service.audit import audit_store
 from shortlist.service.databases import opened
-from shortlist.service.durable import DurableController
+from shortlist.service.durable import open_stream
 from shortlist.service.store import StoreError
 from tools.faults import Disk
 
@@ -52,7 +52,7 @@ def daily():
 
 def durable(path, make=budget, **options):
     """Return a durable budget."""
-    return DurableController(path, make(), **{"identity": IDENTITY, **options})
+    return open_stream(path, make(), **{"identity": IDENTITY, **options})
 
 
 def copy_as_if_killed(path, target):

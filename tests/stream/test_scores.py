@@ -11,7 +11,7 @@ from shortlist._core.ranking import lift
 from shortlist.exceptions import StateFileError
 from shortlist.service._lines import LineReader
 from shortlist.service._models import LoadedModel
-from shortlist.service.durable import DurableController
+from shortlist.service.durable import open_stream
 from shortlist.service.stream import StreamSettings, run_stream
 from shortlist.tables import fit_table
 
@@ -67,12 +67,12 @@ def stream(model, lines, state, *, batch, **identity):
     source, out = state.with_suffix(".in"), state.with_suffix(".out")
     source.write_bytes(b"\n".join(lines) + b"\n")
     descriptor = os.open(source, os.O_RDONLY)
-    durable = DurableController(
+    opened = open_stream(
         state,
         settings.controller(model),
         identity={**settings.to_json(model), **identity},
     )
-    with durable, out.open("wb") as file:
+    with opened as durable, out.open("wb") as file:
         run_stream(model, durable, descriptor, file, batch=batch)
     os.close(descriptor)
     return [json.loads(line) for line in out.read_text().splitlines()]

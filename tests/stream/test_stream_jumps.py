@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from shortlist import Capacity
-from shortlist.service.durable import DurableController
+from shortlist.service.durable import open_stream
 from shortlist.service.stream import StreamSettings, run_stream
 
 DAY = 86_400.0
@@ -38,7 +38,7 @@ def stream(table_fit, tmp_path):
         for part in np.array_split(np.arange(len(lines)), runs):
             (tmp_path / "lines").write_bytes(b"".join(lines[i] for i in part))
             source = os.open(tmp_path / "lines", os.O_RDONLY)
-            with DurableController(
+            with open_stream(
                 tmp_path / state,
                 settings.controller(table_fit.model),
                 identity=settings.to_json(table_fit.model),

@@ -79,7 +79,7 @@ def stream(
     limit = options.capacity_from(
         count=count, period=period, capacity=capacity, per=per, fraction=fraction, budget=budget
     )
-    from ..service.durable import DurableController
+    from ..service.durable import open_stream
     from ..service.stream import StreamSettings
     from ..tables import WorkColumns
 
@@ -97,7 +97,7 @@ def stream(
     if loaded.row_scorer.note:  # compiles the model before the first line
         typer.echo(loaded.row_scorer.note, err=True)
     fingerprint = hashlib.sha256(model.read_bytes()).hexdigest()[:16]
-    with DurableController(
+    with open_stream(
         state,
         settings.controller(loaded),
         identity={"model": fingerprint, **settings.to_json(loaded)},

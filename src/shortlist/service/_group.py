@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import Any
 
@@ -206,20 +207,16 @@ def join_queue(store: Store, queue: int, build: str) -> Replica:
     A version of the program whose state is not the latest first writes its own into the log.
     """
     replica = Replica.saved(store, queue, store.find_build(build))
-    if replica.is_own:
-        return replica
-    row, entries, _ = store.begin(queue, replica.seq)
-    try:
-        replica.follow(entries)
-        if not replica.is_own:  # another process may have been faster
-            # No time passes, because nobody has checked the clock of a program that joins.
-            maker = GroupMaker(replica, row, None, row.high_water)
-            maker.add_start()
-            store.commit(maker.group())
-            replica.seq, replica.is_own = row.last_seq + 1, True
-            return replica
-    except BaseException:
-        store.rollback()
-        raise
-    store.rollback()
+    if not replica.is_own:
+        row, entries, _ = store.begin(queue, replica.seq)
+        with contextlib.ExitStack() as stack:
+            stack.callback(store.rollback)
+            replica.follow(entries)
+            if not replica.is_own:  # another process may have been faster
+                # No time passes, because nobody has checked the clock of a program that joins.
+                maker = GroupMaker(replica, row, None, row.high_water)
+                maker.add_start()
+                store.commit(maker.group())
+                replica.seq, replica.is_own = row.last_seq + 1, True
+                stack.pop_all()
     return replica

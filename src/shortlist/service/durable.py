@@ -16,11 +16,11 @@ import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
-from typing import Any, NamedTuple, NoReturn, Self
+from typing import Any, NamedTuple
 
 from .._core.files import check_writable, flattened, sync_folder
 from .._core.ids import check_id
+from ..capacity import Capacity
 from ..exceptions import StateFileError
 from ..online import BudgetController, Controller
 from ..online.decisions import MOMENT_REFUSED
@@ -28,9 +28,9 @@ from ._group import GroupMaker, join_queue, make_queue
 from ._replica import Arrival, ReplayError, Replica
 from ._sqlite import SQLiteStore
 from .settings import QueueSettings, build_name
-from .store import CAPACITY, COMMAND, Entry, Group, PromiseError, QueueRow, StoreError
+from .store import CAPACITY, COMMAND, Entry, Group, PromiseError, StoreError
 
-__all__ = ["Decided", "DurableController"]
+__all__ = ["Decided", "DurableController", "open_stream"]
 
 _NAME = "stream"
 _BEGINNING = -6.2e10  # before any moment of a line
@@ -50,17 +50,22 @@ class Decided(NamedTuple):
         return self.entry.slot is not None
 
 
-class DurableController:
-    """A controller with a state file: whatever happens, it never returns more flags than allowed.
-
-    Every decision is in the file before it is returned. After a crash the file is read again.
-    Therefore every decision that may have been returned counts. A decision that was written but not
-    returned uses its slot all the same; if its id arrives again, it is returned.
+@contextlib.contextmanager
+def open_stream(
+    path: Path,
+    controller: Controller,
+    *,
+    identity: dict[str, Any],
+    adopt: Any = None,
+    worth: float | None = None,
+    sync: bool = True,
+) -> Iterator[DurableController]:
+    """Open the state file of a stream, or make it; only one process can use it at a time.
 
     Parameters
     ----------
     path : Path
-        The state file. Only one process can use it at a time.
+        The state file.
     controller : Controller
         Begins the stream if the file does not exist yet.
     identity : dict
@@ -75,10 +80,9 @@ class DurableController:
         Wait for the disk. Otherwise decisions survive a crash of the process, but perhaps not a
         power cut.
 
-    Attributes
-    ----------
-    n_before : int
-        How many items had been decided when the file was opened.
+    Yields
+    ------
+    DurableController
 
     Examples
     --------
@@ -90,60 +94,86 @@ class DurableController:
     ... )
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     state = Path(folder) / "state"
-    ...     with DurableController(state, budget(), identity={"model": "a"}) as durable:
+    ...     with open_stream(state, budget(), identity={"model": "a"}) as durable:
     ...         first = [each.flag for each in durable.decide([500.0, 500.0])]
-    ...     with DurableController(state, budget(), identity={"model": "a"}) as durable:
+    ...     with open_stream(state, budget(), identity={"model": "a"}) as durable:
     ...         then = [each.flag for each in durable.decide([500.0, 500.0])]
     >>> first, then
     ([True, True], [False, False])
     """
+    path, identity = path.resolve(), json.loads(json.dumps(identity))
+    store = SQLiteStore(path, alone=True, sync=sync)
+    with _lock_beside(path), contextlib.closing(store):
+        with _errors(path):
+            new = None
+            if not path.exists():
+                new = _create(store, controller, _settings_of(controller, worth), identity)
+            _check_file(path)
+            durable = DurableController(store, new)
+            if durable.identity != identity:
+                _check_difference(path, durable.identity, identity, adopt=adopt is not None)
+                durable.go_on(controller.capacity, adopt, identity)
+        yield durable
+        # A normal end saves the complete state, which the next start then need not compute.
+        if not durable.failed:
+            with contextlib.suppress(StoreError, PromiseError):
+                durable.save()
 
-    def __init__(
-        self,
-        path: Path,
-        controller: Controller,
-        *,
-        identity: dict[str, Any],
-        adopt: Any = None,
-        worth: float | None = None,
-        sync: bool = True,
-    ) -> None:
-        self.path, self._first, self._adopt, self._worth = path.resolve(), controller, adopt, worth
-        self._store = SQLiteStore(self.path, alone=True, sync=sync)
-        self._identity = json.loads(json.dumps(identity))
-        self._stack = contextlib.ExitStack()
-        self._failed = False
-        self._replica: Replica
-        self._row: QueueRow
-        self.n_before = self._saved = 0
 
-    def __enter__(self) -> Self:
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(_lock_beside(self.path))
-            stack.callback(self._store.close)
-            with self._errors():
-                new = None if self.path.exists() else self._create()
-                self._check_file()
-                self._open(new)
-            self._stack = stack.pop_all()
-        return self
+class DurableController:
+    """A controller with a state file: whatever happens, it never returns more flags than allowed.
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        with self._stack:
-            # A normal exit saves the complete state, which the next start then need not compute.
-            if kind is None and not self._failed:
-                with contextlib.suppress(StoreError, PromiseError):
-                    self.save()
+    Every decision is in the file before it is returned. After a crash the file is read again.
+    Therefore every decision that may have been returned counts. A decision that was written but not
+    returned uses its slot all the same; if its id arrives again, it is returned.
+
+    Attributes
+    ----------
+    n_before : int
+        How many items had been decided when the file was opened.
+    failed : bool
+        Whether a write has failed, after which nothing more is decided.
+    """
+
+    def __init__(self, store: SQLiteStore, new: Replica | None) -> None:
+        store.connect()
+        store.make_tables()
+        rows = store.queues()
+        if [row.name for row in rows] != [_NAME]:
+            raise StateFileError(f"{store.path} is not a state file of shortlist stream.")
+        self._store, self._replica = store, new or join_queue(store, rows[0].id, build_name())
+        self._saved = self._replica.seq
+        self._row, entries, _ = store.begin(rows[0].id, self._saved)
+        self._replica.follow(entries)
+        store.rollback()
+        self.n_before, self.failed = self.controller.n_items, False
 
     @property
     def controller(self) -> Controller:
         """The controller inside. Use it for reading only: its own decisions are not written."""
         return self._replica.controller
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What describes the stream."""
+        return dict(self._replica.identity)
+
+    def go_on(self, capacity: Capacity, calibration: Any, identity: dict[str, Any]) -> None:
+        """Write another capacity, and the state from which this program goes on, into the log.
+
+        What has been used up stays used up, and the threshold moves to the scores of the model.
+        """
+        replica = self._replica
+        replica.controller.swap_model(calibration)
+        if replica.controller.capacity != capacity:
+            replica.controller.set_capacity(capacity)
+        replica.identity = identity
+        self._store.lock()
+        maker = GroupMaker(replica, self._row, None, self._row.high_water)
+        amount = {replica.settings.unit: capacity.to_json()["value"]}
+        maker.add_event(CAPACITY, json.dumps({**amount, "from": self._row.high_water}), COMMAND)
+        maker.add_start()
+        self._commit(maker.group())
 
     def decide(
         self,
@@ -158,17 +188,17 @@ class DurableController:
         An item without an id has None; a known id gets its first answer.
         """
         arrivals = _arrivals(self.controller, scores, at, ids, efforts)
-        if self._failed:
+        if self.failed:
             raise StateFileError(
-                f"An earlier write to {self.path} failed. Open it again: every decision returned "
-                "so far is in it."
+                f"An earlier write to {self._store.path} failed. Open it again: every decision "
+                "returned so far is in it."
             )
         if not arrivals:
             return []
-        self._failed = True  # until everything is on disk
-        with self._errors():
+        self.failed = True  # until everything is on disk
+        with _errors(self._store.path):
             decided = self._decide(arrivals)
-        self._failed = False
+        self.failed = False
         return decided
 
     def save(self) -> None:
@@ -204,117 +234,83 @@ class DurableController:
         if group.snapshot is not None:
             self._saved = group.row.last_seq
 
-    # --- opening -------------------------------------------------------------------------------
 
-    def _create(self) -> Replica | None:
-        """Make the file under another name, because a crash must not leave half of it."""
-        unfinished, store = self.path.with_name(f".{self.path.name}.part"), self._store
-        for path in (unfinished, Path(f"{unfinished}-wal"), Path(f"{self.path}-wal")):
-            path.unlink(missing_ok=True)
-        store.path = unfinished
-        store.connect(create=True)
-        store.make_tables()
-        replica = make_queue(
-            store, _NAME, _settings_of(self._first, self._worth), self._first, at=_BEGINNING,
-            identity=self._identity,
-        )  # fmt: skip
-        store.close()
-        unfinished.rename(self.path)
-        sync_folder(self.path.parent)
-        store.path = self.path
-        return replica
+# --- opening -----------------------------------------------------------------------------------
 
-    def _check_file(self) -> None:
-        found = self.path.stat()
-        if not found.st_size:
-            raise StateFileError(
-                f"{self.path} is empty. A stream never leaves an empty file: what was decided is "
-                "lost. Nothing was decided. If no stream has used the file, delete it; otherwise "
-                "start the next period with another --state file."
-            )
-        if found.st_nlink != 1:
-            raise StateFileError(
-                f"{self.path} has {found.st_nlink} names (hard links), and its latest decisions "
-                "are in a file beside one of them. Nothing was decided. Remove the other names, or "
-                "make them copies."
-            )
 
-    def _open(self, new: Replica | None) -> None:
-        self._store.connect()
-        self._store.make_tables()
-        rows = self._store.queues()
-        if [row.name for row in rows] != [_NAME]:
-            raise StateFileError(f"{self.path} is not a state file of shortlist stream.")
-        replica = self._replica = new or join_queue(self._store, rows[0].id, build_name())
-        self._saved = replica.seq
-        self._row, entries, _ = self._store.begin(rows[0].id, replica.seq)
-        replica.follow(entries)
-        self.n_before = self.controller.n_items
-        if replica.identity == self._identity:
-            self._store.rollback()
-        else:
-            self._go_on_from(replica.identity)
+def _create(
+    store: SQLiteStore, controller: Controller, settings: QueueSettings, identity: dict[str, Any]
+) -> Replica | None:
+    """Make the file under another name, because a crash must not leave half of it."""
+    path = store.path
+    store.path = unfinished = path.with_name(f".{path.name}.part")
+    for each in (unfinished, Path(f"{unfinished}-wal"), Path(f"{path}-wal")):
+        each.unlink(missing_ok=True)
+    store.connect(create=True)
+    store.make_tables()
+    replica = make_queue(store, _NAME, settings, controller, at=_BEGINNING, identity=identity)
+    store.close()
+    unfinished.rename(path)
+    sync_folder(path.parent)
+    store.path = path
+    return replica
 
-    def _go_on_from(self, old: dict[str, Any]) -> None:
-        """Write another capacity, and the state from which this program goes on, into the log.
 
-        What has been used up stays used up, and the threshold moves to the scores of the model.
-        """
-        self._check_difference(old)
-        replica, capacity = self._replica, self._first.capacity
-        replica.controller.swap_model(self._adopt)
-        if replica.controller.capacity != capacity:
-            replica.controller.set_capacity(capacity)
-        replica.identity = self._identity
-        maker = GroupMaker(replica, self._row, None, self._row.high_water)
-        amount = {replica.settings.unit: capacity.to_json()["value"]}
-        maker.add_event(CAPACITY, json.dumps({**amount, "from": self._row.high_water}), COMMAND)
-        maker.add_start()
-        self._commit(maker.group())
-
-    def _check_difference(self, old: dict[str, Any]) -> None:
-        """Refuse another stream, unless it may go on with another model or capacity."""
-        was, now = flattened(old), flattened(self._identity)
-        differing = [name for name in {**was, **now} if was.get(name) != now.get(name)]
-        if self._adopt is None:
-            parts = [f"{n} was {was.get(n)!r:.40} and is {now.get(n)!r:.40}" for n in differing]
-            raise StateFileError(
-                f"{self.path} belongs to another stream: {'; '.join(parts)[:_LONGEST_DIFFERENCE]}. "
-                "Use the original options or another --state file, or continue with --adopt."
-            )
-        if fixed := [name for name in differing if name.partition(".")[0] not in _ADOPTED]:
-            raise StateFileError(
-                f"--adopt accepts another model or capacity, but not another {', '.join(fixed)}. "
-                "Start the next period with another --state file."
-            )
-
-    # --- what goes wrong -----------------------------------------------------------------------
-
-    @contextlib.contextmanager
-    def _errors(self) -> Iterator[None]:
-        """Say what an error of the database means for a stream."""
-        try:
-            yield
-        except StateFileError:
-            raise
-        except ReplayError as error:
-            raise StateFileError(
-                f"{self.path} was written by a version of shortlist that decided differently. It "
-                "cannot be resumed safely. Run that version once more, which saves a complete "
-                "state when it ends, or start the next period with another --state file."
-            ) from error
-        except (StoreError, PromiseError, LookupError, TypeError, ValueError) as error:
-            for words, number in {"full": errno.ENOSPC, "I/O": errno.EIO}.items():
-                if isinstance(error, StoreError) and words in str(error):
-                    raise OSError(number, os.strerror(number), str(self.path)) from error
-            self._refuse(" ".join(str(error).split()))
-
-    def _refuse(self, why: str) -> NoReturn:
+def _check_file(path: Path) -> None:
+    found = path.stat()
+    if not found.st_size:
         raise StateFileError(
-            f"{self.path} is damaged, or not a state file, or was replaced: {why}. Nothing was "
-            "decided. An older copy would give flags again that were given since. Start the next "
-            "period with another --state file."
+            f"{path} is empty. A stream never leaves an empty file: what was decided is lost. "
+            "Nothing was decided. If no stream has used the file, delete it; otherwise start the "
+            "next period with another --state file."
         )
+    if found.st_nlink != 1:
+        raise StateFileError(
+            f"{path} has {found.st_nlink} names (hard links), and its latest decisions are in a "
+            "file beside one of them. Nothing was decided. Remove the other names, or make them "
+            "copies."
+        )
+
+
+def _check_difference(path: Path, old: Any, new: Any, *, adopt: bool) -> None:
+    """Refuse another stream, unless it may go on with another model or capacity."""
+    was, now = flattened(old), flattened(new)
+    differing = [name for name in {**was, **now} if was.get(name) != now.get(name)]
+    if not adopt:
+        parts = [f"{n} was {was.get(n)!r:.40} and is {now.get(n)!r:.40}" for n in differing]
+        raise StateFileError(
+            f"{path} belongs to another stream: {'; '.join(parts)[:_LONGEST_DIFFERENCE]}. "
+            "Use the original options or another --state file, or continue with --adopt."
+        )
+    if fixed := [name for name in differing if name.partition(".")[0] not in _ADOPTED]:
+        raise StateFileError(
+            f"--adopt accepts another model or capacity, but not another {', '.join(fixed)}. "
+            "Start the next period with another --state file."
+        )
+
+
+@contextlib.contextmanager
+def _errors(path: Path) -> Iterator[None]:
+    """Say what an error of the database means for a stream."""
+    try:
+        yield
+    except StateFileError:
+        raise
+    except ReplayError as error:
+        raise StateFileError(
+            f"{path} was written by a version of shortlist that decided differently. It cannot be "
+            "resumed safely. Run that version once more, which saves a complete state when it "
+            "ends, or start the next period with another --state file."
+        ) from error
+    except (StoreError, PromiseError, LookupError, TypeError, ValueError) as error:
+        for words, number in {"full": errno.ENOSPC, "I/O": errno.EIO}.items():
+            if isinstance(error, StoreError) and words in str(error):
+                raise OSError(number, os.strerror(number), str(path)) from error
+        raise StateFileError(
+            f"{path} is damaged, or not a state file, or was replaced: "
+            f"{' '.join(str(error).split())}. Nothing was decided. An older copy would give flags "
+            "again that were given since. Start the next period with another --state file."
+        ) from error
 
 
 def _settings_of(controller: Controller, worth: float | None) -> QueueSettings:

@@ -156,9 +156,6 @@ def warm_up_controller(settings: QueueSettings, store: Store, model: int) -> Non
     efforts = [1.0, 1.0] if settings.of_work else None
     ids = ["a", "b"] if controller.has_probes else None
     controller.decide_many(scores, at=at, ids=ids, efforts=efforts)
-    controller.decide(
-        float(scores[0]), at=at, id="c" if ids else None, effort=1.0 if settings.of_work else None
-    )
     controller.observe(scores, at=at)
     controller.set_capacity(settings.capacity({settings.unit: 3}))
     controller.swap_model(calibration)
