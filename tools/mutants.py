@@ -178,7 +178,7 @@ MUTANTS = [
     Mutant("bucket takes no token", "online/_tracker.py", "ints[TOKENS] -= price", "ints[TOKENS] -= 0"),
     Mutant("bucket gives parts", "online/_tracker.py", "if ints[TOKENS] < price:", "if ints[TOKENS] < price // 2:"),
     Mutant("bucket overflows", "online/_tracker.py", "min(ints[TOKENS] + ints[REFILL], ints[MOST_TOKENS])", "ints[TOKENS] + ints[REFILL]"),
-    Mutant("tokens rounded up", "online/_tracker.py", "int(self._ratio(capacity) * _PARTS)", "int(self._ratio(capacity) * _PARTS) + 1"),
+    Mutant("tokens rounded up", "online/_tracker.py", "int(ratio * _PARTS)", "int(ratio * _PARTS) + 1"),
     Mutant("tracker flags ties", "online/_tracker.py", "    if score > threshold:", "    if score >= threshold:"),
     Mutant("tracker forgets the rate", "online/_tracker.py", "floats[OFFSET] += floats[STEP] * (share - rate)", "floats[OFFSET] += floats[STEP] * (share - 2 * rate)"),
     Mutant("period begins early", "online/periods.py", "if origin + quotient * length > at:", "if origin + quotient * length > at + length:"),

@@ -194,7 +194,7 @@ class QuantileTracker(Controller):
         90.1
         """
         floats, step = self.state_floats, self.options["step"]
-        announced = [self.rate(capacity) for _, capacity in self._time.changes]
+        announced = [float(self.ratio(capacity)) for _, capacity in self._time.changes]
         rates = [rate for rate in (*announced, floats[SMALLEST], floats[LARGEST]) if rate > 0]
         if not rates:
             return 0.0
@@ -203,15 +203,11 @@ class QuantileTracker(Controller):
         bound = float((levels + math.log(high / low) + step * (1 - low + high)) / step)
         return bound * self.options["max_effort"] if self.counts_work else bound
 
-    def _ratio(self, capacity: Capacity) -> Fraction:
+    def ratio(self, capacity: Capacity) -> Fraction:
         """Return the share of items that may be flagged; of work, if each took the largest."""
         if capacity.kind == "effort":
             return capacity.effort_per_item() / exact(self.options["max_effort"])
-        return capacity.as_ratio(self.options.get("prevalence"))
-
-    def rate(self, capacity: Capacity) -> float:
-        """Return the same as a float."""
-        return float(self._ratio(capacity))
+        return super().ratio(capacity)
 
     def _most_tokens(self) -> int:
         return (self.options["burst"] or 0) * _PARTS
@@ -223,7 +219,7 @@ class QuantileTracker(Controller):
                 f"{capacity!r} {'needs' if self.counts_work else 'has no'} max_effort: the largest "
                 "effort of any item belongs to Capacity.effort(...)."
             )
-        if self.rate(capacity) > 1:
+        if self.ratio(capacity) > 1:
             raise CapacityError(
                 f"{capacity!r} allows more than the largest effort for every item, and limits "
                 "nothing. Check the unit of max_effort and of the budget."
@@ -231,8 +227,9 @@ class QuantileTracker(Controller):
 
     def apply_capacity(self, capacity: Capacity) -> None:
         """Set the rate."""
-        floats, rate = self.state_floats, self.rate(capacity)
-        floats[RATE], self.state_ints[REFILL] = rate, int(self._ratio(capacity) * _PARTS)
+        floats, ratio = self.state_floats, self.ratio(capacity)
+        rate = floats[RATE] = float(ratio)
+        self.state_ints[REFILL] = int(ratio * _PARTS)
         if rate > 0:
             floats[LOG_RATE] = math.log(rate)
             if floats[LARGEST] == 0:

@@ -138,8 +138,7 @@ class WindowController(Controller):
 
     def apply_capacity(self, capacity: Capacity) -> None:
         """Find the threshold that leaves the wanted number of scores above it."""
-        ratio = capacity.as_ratio(self.options.get("prevalence"))
-        self.state_ints[WANTED] = int(ratio * self.options["window"])
+        self.state_ints[WANTED] = int(self.ratio(capacity) * self.options["window"])
         self._find_threshold()
 
     def _find_threshold(self) -> None:
@@ -274,16 +273,17 @@ class EmaController(Controller):
             **shared,
         )
         self.check_capacity(capacity)
-        scores, rate = check_calibration_scores(calibration_scores), self.rate(capacity)
-        k = capacity.as_ratio(self.options.get("prevalence")) * scores.size
-        threshold = cut_after(scores, int(k)).value
+        scores, ratio = check_calibration_scores(calibration_scores), self.ratio(capacity)
+        threshold = cut_after(scores, int(ratio * scores.size)).value
         if not np.isfinite(threshold):  # everything may be flagged: start at the lowest score
             threshold = float(scores.min())
         if step is None:
             low, high = np.quantile(scores, [0.16, 0.84])
             step = float(high - low) / 2_000 or 1e-3
-        self.state_floats = np.array([threshold, rate, rate, alpha, step])
-        self.state_ints = np.zeros(0, dtype=np.int64) if window is None else _full(window, rate)
+        self.state_floats = np.array([threshold, ratio, ratio, alpha, step], dtype=np.float64)
+        self.state_ints = (
+            np.zeros(0, dtype=np.int64) if window is None else _full(window, float(ratio))
+        )
 
     def is_sound(self, n_floats: int, n_ints: int) -> bool:
         """Whether the window has its size, and its count is that of its flags."""
@@ -295,7 +295,7 @@ class EmaController(Controller):
 
     def apply_capacity(self, capacity: Capacity) -> None:
         """Set the rate."""
-        self.state_floats[RATE] = self.rate(capacity)
+        self.state_floats[RATE] = self.ratio(capacity)
 
     def change_scale(self, old: TailScale, new: TailScale) -> None:
         """Translate the threshold, and the step with the spread of the scores."""

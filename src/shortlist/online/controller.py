@@ -8,6 +8,7 @@ import hashlib
 import json
 import math
 import threading
+from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -137,11 +138,11 @@ class Controller:
 
     def check_capacity(self, capacity: Capacity) -> None:
         """Raise an error for a capacity that :meth:`apply_capacity` cannot take; rates are fine."""
-        self.rate(capacity)
+        self.ratio(capacity)
 
-    def rate(self, capacity: Capacity) -> float:
+    def ratio(self, capacity: Capacity) -> Fraction:
         """Return the share of items that a capacity allows."""
-        return capacity.as_fraction(self.options.get("prevalence"))
+        return capacity.as_ratio(self.options.get("prevalence"))
 
     def apply_capacity(self, capacity: Capacity) -> None:
         """Set the numbers that follow from a capacity."""
