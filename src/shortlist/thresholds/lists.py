@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -260,10 +261,12 @@ class Candidates:
         self, capacity: Capacity, worth: Worth | None = None, prevalence: Any = None
     ) -> Selection:
         """Choose the list of most expected value, of items that are worth it."""
-        n_items, rows = self.scores.size, np.arange(self.scores.size)
+        n_items, some, rows = self.scores.size, self, np.zeros(0, np.intp)
         if worth is not None:
-            rows = np.flatnonzero(worth.suffices(self.scores, self.values, self.efforts))
-        some = self if rows.size == n_items else self.within(rows)
+            suffices = worth.suffices(self.scores, self.values, self.efforts)
+            if not suffices.all():
+                rows = np.flatnonzero(suffices)
+                some = self.within(rows)
         if capacity.kind == "effort":
             found = some._spend(capacity.max_effort(n_items))
         else:
@@ -272,9 +275,10 @@ class Candidates:
             used = int(np.count_nonzero(flagged))
             price = some._next(flagged) if used == k else 0.0
             found = some._described(flagged, used, k, price=price)
-        if rows.size < n_items and found.reason == "no more items":
-            found = replace(found, reason="not worth more")
-        return found if some is self else found.among(rows, n_items)
+        if some is self:
+            return found
+        reason = "not worth more" if found.reason == "no more items" else found.reason
+        return replace(found.among(rows, n_items), reason=reason)
 
     def _spend(self, allowed: Fraction) -> Selection:
         """Choose the list of most expected value within a budget of work: a knapsack."""
@@ -287,10 +291,13 @@ class Candidates:
             price = self._next(flagged) / each
         else:
             check_probabilities(self.scores)
-            fits = np.flatnonzero(units.efforts <= budget)
-            gains, keys = self._gains[fits], keys_within(self.tie_keys, fits)
+            fits: Any = slice(None)
+            if units.efforts.max(initial=0) > budget:
+                fits = np.flatnonzero(units.efforts <= budget)
+            gains = self._gains[fits]
+            keys = keys_within(self.tie_keys, np.arange(flagged.size)[fits])
             filled = fill(gains / self.efforts[fits], gains, units.efforts[fits], budget, keys)
-            flagged[fits[filled.chosen]], gap, price = True, filled.gap, filled.price
+            flagged[fits], gap, price = filled
         used, unit = units.unit * int(units.efforts[flagged].sum()), float(units.unit)
         return self._described(flagged, used, allowed, gap=gap, price=price / unit)
 
@@ -336,7 +343,7 @@ class Candidates:
         gap = found.gain + found.gap - gain
         return replace(found, flagged=drawn.flagged, gain=gain, gap=gap, probed=drawn)
 
-    @property
+    @cached_property
     def _gains(self) -> Doubles:
         """The expected value of each item; NaN where scores are no probabilities."""
         if self.scores.size and not (self.scores.min() >= 0 and self.scores.max() <= 1):
