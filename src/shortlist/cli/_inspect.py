@@ -12,7 +12,9 @@ from . import _options as options
 from . import _shell as shell
 
 if TYPE_CHECKING:
+    from ..tables import ModelCard
     from ..tables.inspect import ColumnView, TableView
+    from ..tables.schema import TableSchema
 
 
 def inspect(
@@ -80,56 +82,54 @@ def _view(column: ColumnView) -> tuple[str, str, str, str]:
 def _print_model(content: dict[str, Any]) -> None:
     from ..tables.model_file import as_card, as_schema
 
-    card = content["card"] or {}
+    card, schema = as_card(content), as_schema(content)
     shell.print_texts(
         ("", ""),
-        [(name, str(fact)) for name, fact in _facts(content, card).items() if fact is not None],
+        [(name, str(fact)) for name, fact in _facts(content, card, schema).items() if fact],
         n_right=0,
         show_header=False,
         title=f"Model of shortlist {content['shortlist_version']}",
     )
-    features = as_schema(content).features
-    columns = [(each.name, each.in_words) for each in features]
+    columns = [(each.name, each.in_words) for each in schema.features]
     shell.print_texts(("Column", "Read as"), columns, n_right=0, title="Columns")
-    if card.get("rules"):
+    if card.rules:
         shell.print_table(
             shell.RULES,
-            as_card(content).rules,
-            title=f"On {card['n_test']:,} unseen rows, {card['n_test_rare']:,} of them rare",
-            caption=f"Measured on {shell.MEASURED_ON[card['measured_on']]}.",
+            card.rules,
+            title=f"On {card.n_test:,} unseen rows, {card.n_test_rare:,} of them rare",
+            caption=f"Measured on {shell.MEASURED_ON[card.measured_on]}.",
         )
-    for note in card.get("notes") or []:
+    for note in card.notes:
         typer.echo(f"Note of the fit: {shell.in_options(note)}")
 
 
-def _facts(content: dict[str, Any], card: dict[str, Any]) -> dict[str, Any]:
-    """Return what is known about a model, by names; None for what it does not have."""
+def _facts(content: dict[str, Any], card: ModelCard, schema: TableSchema) -> dict[str, Any]:
+    """Return what is known about a model, by names; nothing for what it does not have."""
     from ..capacity import Capacity
+    from ..tables import WorkColumns
     from ..thresholds.promise import capacity_in_words, guarantee_in_short
 
-    schema, work = content["schema"], content["schema"].get("work") or {}
-    capacity = Capacity.from_json(content["capacity"])
-    share = shell.percent(content["capacity_fraction"])
-    promise = content["guarantee"], content["confidence"], content.get("n_batches", 1)
+    capacity, work = Capacity.from_json(content["capacity"]), schema.work or WorkColumns()
+    share = f", {shell.percent(content['capacity_fraction'])} of all cases"
     # After a recalibration, all thresholds come from the same rows.
-    n_calibration = card.get("n_recalibration") or content["n_calibration"]
-    versions = card.get("versions") or {"scikit-learn": content["scikit_learn_version"]}
+    n_calibration = card.n_recalibration or content["n_calibration"]
+    promise = (content[name] for name in ("guarantee", "confidence", "n_batches"))
     return {
-        "Looks for": f"{schema['target']} = {schema['rare_label']}",
+        "Looks for": f"{schema.target} = {schema.rare_label}",
         "Learner": content["learner"],
-        "Capacity": capacity_in_words(capacity, unit=work.get("unit") or "units")
-        + (f", {share} of all cases" if capacity.kind == "multiple" else ""),
-        "Value": work.get("value"),
-        "Effort": work.get("effort"),
-        "Worth": work.get("worth"),
+        "Capacity": capacity_in_words(capacity, unit=work.unit)
+        + (share if capacity.kind == "multiple" else ""),
+        "Value": work.value,
+        "Effort": work.effort,
+        "Worth": work.worth,
         "Guarantee": guarantee_in_short(*promise),
         "Calibration": f"{n_calibration:,} cases",
         "Threshold": ", ".join(map(_threshold, content["thresholds"])),
-        "Id": schema["id"] or "none: a case is named by its row",
-        "Fitted": card.get("fitted_at"),
-        "From": f"{card['n_rows']:,} rows, {card['n_rare']:,} of them rare" if card else None,
-        "Recalibrated": card.get("recalibrated_at"),
-        "Versions": ", ".join(f"{name} {version}" for name, version in versions.items()),
+        "Id": schema.id or "none: a case is named by its row",
+        "Fitted": card.fitted_at,
+        "From": f"{card.n_rows:,} rows, {card.n_rare:,} of them rare",
+        "Recalibrated": card.recalibrated_at,
+        "Versions": ", ".join(f"{name} {version}" for name, version in card.versions.items()),
     }
 
 
