@@ -3,12 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import hypergeom
 
 from shortlist.exceptions import TableError
 from shortlist.report import make_report, render_report
 from shortlist.report._cases import read_cases
-from shortlist.report._groups import _compare_found, _in_periods
+from shortlist.report._groups import _in_periods
 from shortlist.tables.rules import measure_rule
 
 
@@ -118,49 +117,6 @@ def test_the_unit_suits_the_span(last, unit, name):
     assert found == unit
     assert periods[0] == name
     assert periods[2] == "(empty)"
-
-
-def test_a_difference_is_noted_beyond_chance_only():
-    """Half against half is chance; all against none is not, and the rest is compared with both."""
-
-    def notes(*found):
-        groups = [{"n_rare": 20, "found": each, "notes": []} for each in found]
-        _compare_found(groups)
-        return [group["notes"] for group in groups]
-
-    assert notes(10, 11, 9) == [[], [], []]
-    assert notes(20, 0) == [["more found than elsewhere"], ["fewer found than elsewhere"]]
-    assert notes(12, 12, 1)[2] == ["fewer found than elsewhere"]
-    assert notes(0, 0) == notes(20, 20) == [[], []]
-
-
-def test_notes_are_as_seldom_as_they_say(rng):
-    """Without differences, at most one table in twenty has a note."""
-    n_rare = np.array([30, 10, 5, 80])
-    named, runs = 0, 400
-    for _ in range(runs):
-        found = rng.multivariate_hypergeometric(n_rare, 50)
-        groups = [
-            {"n_rare": int(n), "found": int(f), "notes": []}
-            for n, f in zip(n_rare, found, strict=True)
-        ]
-        _compare_found(groups)
-        named += any(group["notes"] for group in groups)
-    # Exact tests and Holm's correction keep 0.05; four standard errors of a share from 400 runs
-    # are 4 sqrt(0.05 * 0.95 / 400) = 0.044.
-    assert named / runs <= 0.05 + 0.044
-    # The tests are those of Fisher: by hand for one group.
-    assert hypergeom(125, 50, 30).cdf(3) < 0.05 / 8
-
-
-def test_a_period_with_far_too_many_flags_is_noted(table_fit, frame, tmp_path):
-    """And only that one."""
-    moved = frame["opened"].between("2024-03-01", "2024-03-31")
-    changed = frame.assign(amount=frame["amount"].where(~moved, frame["amount"] * 30))
-    changed.to_csv(tmp_path / "moved.csv", index=False)
-    (grouped,) = make_report(table_fit.model, tmp_path / "moved.csv", time="opened")["groups"]
-    noted = {group["name"] for group in grouped["groups"] if "more flags" in str(group["notes"])}
-    assert noted == {"2024-03"}
 
 
 def test_columns_that_do_not_fit_are_refused(table_fit, path, frame, tmp_path):
