@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from shortlist import Capacity
 from shortlist.online import BudgetController, QuantileTracker
-from shortlist.service.durable import open_stream
+from tests.stream.helpers import open_scores
 
 SCORES = st.lists(st.floats(-5, 5), min_size=1, max_size=60)
 KINDS = {
@@ -38,7 +38,7 @@ def test_batches_and_restarts_change_no_decision(data, scores, kind, tmp_path_fa
     expected = [alone.decide(s, id=i).flag for s, i in zip(scores, ids, strict=True)]
     path, returned, done = tmp_path_factory.mktemp("law") / "state", [], 0
     while done < len(scores):
-        opened = open_stream(path, KINDS[kind](), identity={}, sync=False)
+        opened = open_scores(path, KINDS[kind](), identity={}, sync=False)
         durable = opened.__enter__()
         for _ in range(data.draw(st.integers(1, 3))):
             part = slice(done, done + data.draw(st.integers(1, 9)))

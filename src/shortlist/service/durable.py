@@ -12,14 +12,12 @@ import contextlib
 import errno
 import fcntl
 import json
-import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from .._core.files import check_writable, flattened, sync_folder
-from .._core.ids import check_id
 from ..capacity import Capacity
 from ..exceptions import StateFileError
 from ..online import BudgetController, Controller
@@ -30,24 +28,12 @@ from ._sqlite import SQLiteStore
 from .settings import QueueSettings, build_name
 from .store import CAPACITY, COMMAND, Entry, Group, PromiseError, StoreError
 
-__all__ = ["Decided", "DurableController", "open_stream"]
+__all__ = ["DurableController", "open_stream"]
 
 _NAME = "stream"
 _BEGINNING = -6.2e10  # before any moment of a line
 _LONGEST_DIFFERENCE = 200  # characters of an error message
 _ADOPTED = ("model", "capacity", "scorer")  # what may differ when a stream goes on
-
-
-class Decided(NamedTuple):
-    """A decision as the log has it, and whether the case was known before."""
-
-    entry: Entry
-    repeated: bool
-
-    @property
-    def flag(self) -> bool:
-        """Whether the case is to be followed up."""
-        return self.entry.slot is not None
 
 
 @contextlib.contextmanager
@@ -95,11 +81,11 @@ def open_stream(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     state = Path(folder) / "state"
     ...     with open_stream(state, budget(), identity={"model": "a"}) as durable:
-    ...         first = [each.flag for each in durable.decide([500.0, 500.0])]
+    ...         first = durable.decide([Arrival(500.0, "a", 0.0), Arrival(500.0, "b", 0.0)])
     ...     with open_stream(state, budget(), identity={"model": "a"}) as durable:
-    ...         then = [each.flag for each in durable.decide([500.0, 500.0])]
-    >>> first, then
-    ([True, True], [False, False])
+    ...         then = durable.decide([Arrival(500.0, "c", 0.0)])
+    >>> [entry.slot is not None for entry, _ in first + then]
+    [True, True, False]
     """
     path, identity = path.resolve(), json.loads(json.dumps(identity))
     store = SQLiteStore(path, alone=True, sync=sync)
@@ -175,19 +161,12 @@ class DurableController:
         maker.add_start()
         self._commit(maker.group())
 
-    def decide(
-        self,
-        scores: Any,
-        *,
-        at: Any = None,
-        ids: list[str | None] | None = None,
-        efforts: Any = None,
-    ) -> list[Decided]:
-        """Decide about items in order, and return once the decisions are on disk.
+    def decide(self, arrivals: list[Arrival]) -> list[tuple[Entry, bool]]:
+        """Decide about valid items in order, and return once the decisions are on disk.
 
-        An item without an id has None; a known id gets its first answer.
+        Returns entries of the log, and whether each item was known before. An item without an id is
+        new; a known id gets its first answer.
         """
-        arrivals = _arrivals(self.controller, scores, at, ids, efforts)
         if self.failed:
             raise StateFileError(
                 f"An earlier write to {self._store.path} failed. Open it again: every decision "
@@ -209,7 +188,7 @@ class DurableController:
                 Group(self._row, [], snapshot=(self._replica.build, self._replica.state()))
             )
 
-    def _decide(self, arrivals: list[Arrival]) -> list[Decided]:
+    def _decide(self, arrivals: list[Arrival]) -> list[tuple[Entry, bool]]:
         self._store.lock()
         asked = [each.case_id for each in arrivals if each.case_id is not None]
         found = self._store.find_cases(self._row.id, asked) if asked else []
@@ -225,7 +204,7 @@ class DurableController:
         for each, new in zip(arrivals, is_new, strict=True):
             entry = next(made) if new else known[each.case_id]
             known.setdefault(each.case_id, entry)
-            answers.append(Decided(entry, not new and entry.code != MOMENT_REFUSED))
+            answers.append((entry, not new and entry.code != MOMENT_REFUSED))
         return answers
 
     def _commit(self, group: Group) -> None:
@@ -325,21 +304,6 @@ def _settings_of(controller: Controller, worth: float | None) -> QueueSettings:
         is_capped=isinstance(controller, BudgetController) and controller.is_timed,
         is_guarded=True,
     )
-
-
-def _arrivals(controller: Controller, scores: Any, at: Any, ids: Any, efforts: Any) -> Any:
-    """Check everything before the first decision, so that an error changes nothing."""
-    n = len(scores)
-    names, moments, works = ([None] * n if each is None else each for each in (ids, at, efforts))
-    arrivals = [
-        Arrival(float(score), None if name is None else str(check_id(name)), at or 0.0, effort)
-        for score, name, at, effort in zip(scores, names, moments, works, strict=True)
-    ]
-    if not all(math.isfinite(each.score) and math.isfinite(each.at) for each in arrivals):
-        raise ValueError("scores and moments must be finite numbers. Nothing was decided.")
-    if (at is None and controller.is_timed) or (efforts is None) == controller.counts_work:
-        raise ValueError(f"{controller!r} needs at with a period, and efforts for work only.")
-    return arrivals
 
 
 def _first_of(arrivals: list[Arrival], known: set[Any]) -> list[bool]:

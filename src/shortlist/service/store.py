@@ -324,21 +324,14 @@ class Store:
 
     def entries(self, queue: int, after: int, *, most: int) -> list[Entry]:
         """Return entries of the log in order."""
-        rows = self.query(
-            f"SELECT {ENTRY_COLUMNS} FROM log WHERE queue = ? AND seq > ? ORDER BY seq LIMIT ?",
-            queue,
-            after,
-            most,
-        )
-        return list(starmap(Entry, rows))
+        return self._entries("queue = ? AND seq > ? ORDER BY seq LIMIT ?", queue, after, most)
 
     def find_cases(self, queue: int, cases: list[str]) -> list[Entry]:
         """Return the decisions about cases that are known."""
-        rows = self.query(
-            f"SELECT {ENTRY_COLUMNS} FROM log WHERE queue = ? AND {self.is_listed}",
-            queue,
-            json.dumps(cases),
-        )
+        return self._entries(f"queue = ? AND {self.is_listed}", queue, json.dumps(cases))
+
+    def _entries(self, where: str, *values: Any) -> list[Entry]:
+        rows = self.query(f"SELECT {ENTRY_COLUMNS} FROM log WHERE {where}", *values)
         return list(starmap(Entry, rows))
 
     def find_build(self, name: str) -> int:
@@ -398,16 +391,8 @@ class Store:
             self.query("DELETE FROM alarm WHERE queue = ? AND kind = ?", queue, kind)
 
 
-def _schema(dialect: str) -> Iterator[str]:
+def _schema(dialect: str) -> list[str]:
     """Return the statements that make the tables of a database."""
     text = resources.files("shortlist.service").joinpath("schema.sql").read_text()
     blob = "BYTEA" if dialect == "postgresql" else "BLOB"
-    plain = ""
-    for line in text.replace(" BLOB", f" {blob}").splitlines():
-        if line.startswith(f"-- {dialect}: "):
-            yield line.partition(": ")[2]
-        elif not line.startswith("--"):
-            plain += line + "\n"
-            if line.endswith(";"):
-                yield plain
-                plain = ""
+    return text.replace(f"-- {dialect}: ", "").replace(" BLOB", f" {blob}").split(";\n")

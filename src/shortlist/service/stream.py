@@ -22,8 +22,9 @@ from ..tables import ReadOptions, TableModel
 from ..tables.monitor import Finding
 from ._lines import FirstLines, LineReader, read_batches
 from ._models import Item, LoadedModel, expected_arrivals
-from ._replica import NOT_WORTH, drawn_of, reason_of
-from .durable import Decided, DurableController
+from ._replica import NOT_WORTH, Arrival, drawn_of, reason_of
+from .durable import DurableController
+from .store import Entry
 
 __all__ = [
     "StreamSettings",
@@ -255,19 +256,22 @@ def _checked(items: list[Item], controller: Controller, now: float) -> list[Item
 
 def _answer(durable: DurableController, items: list[Item], now: float) -> list[dict[str, Any]]:
     """Decide about the valid items, and return the answers to all."""
-    valid = [item for item in items if item.error is None]
-    decided = iter(
-        durable.decide(
-            [item.score for item in valid],
-            at=[now if item.at is None else item.at for item in valid],
-            ids=[item.id for item in valid],
-            efforts=[item.effort for item in valid] if durable.controller.counts_work else None,
+    counts_work = durable.controller.counts_work
+    arrivals = [
+        Arrival(
+            item.score,
+            item.id,
+            now if item.at is None else item.at,
+            item.effort if counts_work else None,
         )
-    )
+        for item in items
+        if item.error is None
+    ]
+    decided = iter(durable.decide(arrivals))
     return [
         _invalid(item, item.error)
         if item.error is not None
-        else _decision(item, now, next(decided), durable.controller)
+        else _decision(item, now, *next(decided), durable.controller)
         for item in items
     ]
 
@@ -276,9 +280,11 @@ def _invalid(item: Item, error: str) -> dict[str, Any]:
     return {"line": item.line, "id": item.shown, "error": error}
 
 
-def _decision(item: Item, now: float, made: Decided, controller: Controller) -> dict[str, Any]:
+def _decision(
+    item: Item, now: float, entry: Entry, repeated: bool, controller: Controller
+) -> dict[str, Any]:
     """Return the answer to a line; the last fields only with probes, and with a period."""
-    entry, at = made.entry, now if item.at is None else item.at
+    at = now if item.at is None else item.at
     if entry.code == MOMENT_REFUSED:
         days = f"more than {controller.farthest_jump / _DAY:,.0f} days after the lines before"
         again = "The clock follows once several lines in a row agree."
@@ -290,14 +296,14 @@ def _decision(item: Item, now: float, made: Decided, controller: Controller) -> 
         "line": item.line,
         "id": item.shown,
         "score": item.score,
-        "flag": made.flag,
+        "flag": entry.slot is not None,
         "threshold": entry.threshold if is_shown else None,
-        "reason": REASONS[SEEN_BEFORE] if made.repeated else reason_of(entry.code),
+        "reason": REASONS[SEEN_BEFORE] if repeated else reason_of(entry.code),
     }
     if controller.has_probes:
         answer["selected_by"], answer["inclusion"] = drawn_of(entry)
     if controller.is_timed:
         # A line that is not worth a slot moves no clock; the log has it at the latest moment.
         counted = max(at, entry.at) if entry.code == NOT_WORTH else entry.at
-        answer["at"] = None if made.repeated else counted
+        answer["at"] = None if repeated else counted
     return answer
