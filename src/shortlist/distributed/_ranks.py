@@ -70,7 +70,8 @@ def _drawn(numbers: Doubles, few: int) -> _Summary:
 def _inside(numbers: Doubles, low: float, high: float) -> _Summary:
     rest = numbers[numbers >= low]
     inside = rest[rest <= high]
-    return _Summary(*np.unique(inside, return_counts=True), above=rest.size - inside.size)
+    values, counts = np.unique(inside, return_counts=True)
+    return _Summary(values, counts, above=rest.size - inside.size)
 
 
 def _joined(parts: list[_Summary]) -> tuple[Doubles, NDArray[np.int64]]:

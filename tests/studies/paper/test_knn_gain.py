@@ -19,8 +19,9 @@ def test_the_rule_for_ties_decides_the_gain_of_the_joint_choice():
     """To the smallest k there is a large gain, to the largest hardly any."""
     config = knn_gain.Config(prevalences=(0.02,), rows=30_000, repetitions=3, multiples=(3,))
     table = knn_gain.run(config)
-    small, large = knn_gain.digest(table)
-    assert (small["tie_break"], large["tie_break"]) == ("smallest", "largest")
+    small, large, mixed = knn_gain.digest(table)
+    assert [row["tie_break"] for row in (small, large, mixed)] == list(knn_gain.READINGS)
+    assert (mixed["joint"], mixed["post_hoc"]) == (large["joint"], small["post_hoc"])
     assert small["gain_percent"] > 10 > large["gain_percent"]
     axes = knn_gain.draw(table).axes
     assert all(ax.get_xlabel() for ax in axes)
