@@ -1,6 +1,7 @@
 """Bad input: one line, an exit code, and no half-written file."""
 
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -8,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+import lightgbm
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,7 +17,9 @@ from typer.testing import CliRunner
 
 from shortlist import tables
 from shortlist.cli import _demo, app
+from shortlist.cli import _shell as shell
 from shortlist.cli._shell import INTERRUPTED, SYSTEM_ERROR, USER_ERROR
+from shortlist.learners import members
 from shortlist.tables import flag as flagging
 
 COMMAND = [sys.executable, "-B", "-m", "shortlist"]
@@ -280,6 +284,54 @@ def test_ctrl_c(model_file, new_cases, cases, tmp_path, monkeypatch):
     fit = run("fit", cases, "--target", "fraud", *CAPACITY, "-o", tmp_path / "model")
     check_refused(fit, 130, "Interrupted")
     assert os.listdir(tmp_path) == []
+
+
+def test_ctrl_c_in_a_long_fit_says_how_to_resume(cases, tmp_path, monkeypatch):
+    """The same command goes on with what is finished, and then removes it."""
+    monkeypatch.setattr("shortlist.cli._fit._MOST_BYTES", 0)
+    command = (
+        *("fit", cases, "--target", "fraud", "--fraction", "0.1"),
+        *("--size", "quick", "--folds", "2"),
+    )
+    grow = members.RandomForestClassifier.fit
+
+    def interrupt(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(members.RandomForestClassifier, "fit", interrupt)
+    stopped = run(*command, "-o", tmp_path / "model")
+    parts = tmp_path / "model.parts"
+    check_refused(stopped, 130, f"What is finished is in {parts}: the same command continues")
+    assert os.listdir(tmp_path) == ["model.parts"]
+    monkeypatch.setattr(members.RandomForestClassifier, "fit", grow)
+    n_boosted = []
+    boost = lightgbm.LGBMClassifier.fit
+    monkeypatch.setattr(
+        lightgbm.LGBMClassifier,
+        "fit",
+        lambda *args, **kw: n_boosted.append(1) or boost(*args, **kw),
+    )
+    assert run(*command, "-o", tmp_path / "model").exit_code == 0
+    assert len(n_boosted) == 2  # of the folds; that of all rows was finished
+    assert os.listdir(tmp_path) == ["model"]
+
+
+def test_without_a_terminal_there_is_a_line_each_minute(monkeypatch, capsys):
+    """With the time, what is being done, and how long the rest takes; nothing in between."""
+    monkeypatch.setattr(shell, "_MINUTE", 0.2)
+    with shell.progress("reading") as show:
+        show("fitting", 0, 1)
+        time.sleep(0.1)
+        show("fitting forest", 5.0, 10.0)
+        time.sleep(0.3)
+    written = capsys.readouterr().err.splitlines()
+    assert 1 <= len(written) <= 3
+    pattern = r"[0-9]{2}:[0-9]{2}:[0-9]{2} fitting forest, about 1 second left"
+    assert all(re.fullmatch(pattern, line) for line in written)
+    monkeypatch.setattr(shell, "is_quiet", [True])
+    with shell.progress("reading"):
+        time.sleep(0.3)
+    assert capsys.readouterr().err == ""
 
 
 def test_ctrl_c_in_a_pipeline(model_file, new_cases, tmp_path):

@@ -1,5 +1,9 @@
 """From a table to a model under a capacity."""
 
+import importlib
+import re
+import time
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -18,6 +22,7 @@ from shortlist.tables import (
 from shortlist.tables.fit import folds_for
 
 CAPACITY = Capacity.count(100, per=1_000)
+fitting = importlib.import_module("shortlist.tables.fit")
 
 
 def fit(path, **options):
@@ -226,11 +231,33 @@ def test_an_interrupted_fit_resumes_all_ensembles(cases, tmp_path):
 
 
 def test_progress_is_told_step_by_step(ensemble_fit):
-    """Reading, and each member of the ensemble for lists and of each fold."""
+    """Reading, and each member of the ensemble for lists and of each fold, with the work done."""
     steps, _ = ensemble_fit
     assert steps[:2] == [("reading", 0, 1), ("fitting", 0, 1)]
-    assert [step[1:] for step in steps[2:]] == [(done, 20) for done in range(20)]
-    assert steps[2][0] == "fitting boosting"
+    names, done, totals = zip(*steps[2:], strict=True)
+    assert names[0] == "fitting boosting"
+    assert done[0] == 0
+    assert len(done) == 20
+    assert all(np.diff(done) > 0)
+    assert done[-1] < totals[0]
+    assert len(set(totals)) == 1
+
+
+def test_a_long_fit_is_timed_with_a_piece_of_the_rows(cases, monkeypatch):
+    """Then work is in seconds, and the time of the whole fit is estimated before it begins."""
+    monkeypatch.setattr(fitting, "_SHORT", 1_000)
+    monkeypatch.setattr(estimators, "_PIECE", 400)
+    steps = []
+    options = {"learner": "auto", "size": "quick", "folds": 2}
+    begun = time.perf_counter()
+    fit(cases, on_progress=lambda *step: steps.append(step), **options)
+    taken = time.perf_counter() - begun
+    words = [step[0] for step in steps[:3]]
+    assert words[:2] == ["reading", "timing a piece of the rows"]
+    assert re.fullmatch(r"fitting, about [0-9]+ seconds? in all", words[2])
+    total = steps[-1][2]
+    assert 0 < total < 20 * taken  # seconds, not rows
+    assert len(steps) == 3 + 15
 
 
 @pytest.mark.parametrize("learner", estimators.LEARNERS[1:])

@@ -72,3 +72,16 @@ def counted(count: int, one: str, many: str | None = None) -> str:
     ('1 row', '2,000 rows', '0 batches')
     """
     return f"{number(count)} {one if count == 1 else many or f'{one}s'}"
+
+
+def duration(seconds: float) -> str:
+    """Return a time in seconds, minutes or hours, whichever is easiest to read.
+
+    >>> duration(8.2), duration(170), duration(9_000)
+    ('8 seconds', '3 minutes', '2.5 hours')
+    """
+    if seconds < 90:
+        return counted(max(1, round(seconds)), "second")
+    if seconds < 5_400:
+        return counted(round(seconds / 60), "minute")
+    return f"{seconds / 3600:.1f} hours"

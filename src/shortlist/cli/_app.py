@@ -134,8 +134,8 @@ def _answering(command: Command) -> Command:
         try:
             with _warnings_in_one_line():
                 command(*args, **kwargs)
-        except KeyboardInterrupt:
-            _stop("Interrupted. No output file was written.", INTERRUPTED)
+        except KeyboardInterrupt as stopped:
+            _stop(f"Interrupted. No output file was written.{stopped}", INTERRUPTED)
         except (ValueError, ImportError) as error:
             if os.environ.get("SHORTLIST_DEBUG"):
                 raise

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +20,8 @@ if TYPE_CHECKING:
 
 #: Of more columns, only the first are printed; `inspect` shows all of them.
 _MOST_COLUMNS = 20
+#: Of larger tables, finished parts of a fit are kept until the model is written.
+_MOST_BYTES = 2_000_000
 
 
 def fit(
@@ -118,7 +123,8 @@ def fit(
     from ..tables import WorkColumns, fit_table, save_model
 
     shell.announce_compiling()
-    with shell.progress("reading") as show:
+    parts = _folder_of_parts(data, out) if own is None and learner == "auto" else None
+    with shell.progress("reading") as show, _resumable(parts):
         result = fit_table(
             data,
             own=own,
@@ -137,6 +143,7 @@ def fit(
             n_batches=1 if n_batches is None else n_batches,
             random_state=seed,
             n_jobs=jobs,
+            memory=None if parts is None else str(parts),
             unlabelled=unlabelled,
             reading=options.read_options(read, drop, but=()),
             work=WorkColumns(value, effort, None, worth, unit, max_effort),
@@ -148,6 +155,27 @@ def fit(
         shell.print_json({"model": str(out), **_numbers(result, out)})
     else:
         _print(result, out)
+
+
+def _folder_of_parts(data: Path, out: Path) -> Path | None:
+    """Return where finished members of a long fit are kept until the model is written."""
+    is_long = data.is_file() and data.stat().st_size > _MOST_BYTES
+    return out.with_name(f"{out.name}.parts") if is_long else None
+
+
+@contextmanager
+def _resumable(parts: Path | None) -> Iterator[None]:
+    """Say how to continue an interrupted fit; remove its parts when they are no longer needed."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if parts is None or not parts.exists():
+            raise
+        raise KeyboardInterrupt(
+            f" What is finished is in {parts}: the same command continues from there."
+        ) from None
+    if parts is not None:
+        shutil.rmtree(parts, ignore_errors=True)
 
 
 def _own_model(file: Path | None, learner: str, *, trust: bool) -> Any:

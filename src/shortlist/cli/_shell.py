@@ -11,8 +11,11 @@ import json
 import re
 import shlex
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +25,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from .._core.written import between, counted, number
+from .._core.written import between, counted, duration, number
 from .._core.written import percent as percent
 
 if TYPE_CHECKING:
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
 USER_ERROR, SYSTEM_ERROR, TOO_MANY, DRIFT, FALLEN, INTERRUPTED = 2, 3, 4, 5, 6, 130
 
 
+_MINUTE = 60.0
 #: Not empty after `shortlist --quiet`: neither notes nor progress are shown.
 is_quiet: list[bool] = []
 
@@ -229,19 +233,48 @@ def print_money(money: Money | None, *, budgets: bool = False) -> None:
 
 @contextmanager
 def progress(what: str) -> Iterator[Callable[..., None]]:
-    """Show on a terminal what is being done; yields a function that tells the step, or the rows."""
-    console = Console(stderr=True)
+    """Show on a terminal what is being done; yields a function that tells the step, or the rows.
+
+    Without a terminal there is a line each minute.
+    """
+    console, said, begun = Console(stderr=True), [what], [time.monotonic()]
+    by_the_minute = not (is_quiet or console.is_terminal)
     # Older versions of rich end a disabled bar with a line.
     console.quiet = bool(is_quiet) or not console.is_terminal
     columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
-    with Progress(*columns, console=console, transient=True, disable=console.quiet) as bar:
+    bar = Progress(*columns, console=console, transient=True, disable=console.quiet)
+    with bar, _each_minute(lambda: said[-1]) if by_the_minute else nullcontext():
         task = bar.add_task(what, total=None)
 
-        def show(step: str | int, done: int = 0, total: int = 0) -> None:
+        def show(step: str | int, done: float = 0, total: float = 0) -> None:
             words = step if isinstance(step, str) else counted(step, "row")
+            if done:
+                left = (time.monotonic() - begun[-1]) * (total - done) / done
+                words = f"{words}, about {duration(left)} left"
+            else:
+                begun[-1] = time.monotonic()
+            said[-1] = words
             bar.update(task, description=words, completed=done, total=total or None)
 
         yield show
+
+
+@contextmanager
+def _each_minute(said: Callable[[], str]) -> Iterator[None]:
+    """Write the time and what is being done to standard error, once a minute."""
+    has_ended = threading.Event()
+
+    def write() -> None:
+        while not has_ended.wait(_MINUTE):
+            typer.echo(f"{datetime.now():%H:%M:%S} {said()}", err=True)
+
+    writer = threading.Thread(target=write, daemon=True)
+    writer.start()
+    try:
+        yield
+    finally:
+        has_ended.set()
+        writer.join()
 
 
 def open_model(file: Path) -> TableModel:

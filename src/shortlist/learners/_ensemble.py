@@ -24,7 +24,6 @@ from ..capacity import Capacity, check_capacity
 from ._fitting import (
     FEWEST_JUDGED,
     FEWEST_RARE,
-    LONG,
     Fitted,
     combined_scores,
     fit_member,
@@ -34,7 +33,7 @@ from ._fitting import (
     weighted_sum,
 )
 from .columns import VIEWS, as_view, check_items, make_view, split_columns
-from .members import FORMS, MEMBERS, SIZES, Size, announce_member
+from .members import FORMS, LONG, MEMBERS, SIZES, Size, announce_member
 
 __all__ = ["CapacityEnsembleClassifier"]
 
@@ -239,7 +238,7 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
         if not (judges or is_long or few) and "scaled" in views:  # by a logistic model for all
             shares = fit("logistic", seeds[0][1], FORMS, judges=True).shares
             forms = (max(shares, key=shares.__getitem__),)
-        judged = self._fit_rounds(seeds, fit, forms, judges=judges)
+        judged = self._fit_rounds(seeds, fit, forms, codes.size, judges=judges)
         is_rare = codes == rare if held_out is None else codes[held_out] == rare
         return self._weigh(judged, is_rare if judges else None)
 
@@ -248,6 +247,7 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
         seeds: list[tuple[str, int]],
         fit: Callable[..., Fitted],
         forms: tuple[str, ...],
+        n_rows: int,
         *,
         judges: bool,
     ) -> dict[str, Fitted]:
@@ -257,9 +257,10 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
         """
         self.members_: ByForm[list[Any]] = {}
         first: dict[str, Fitted] = {}
-        for done, (name, seed) in enumerate(seeds):
-            announce_member(name, done, len(seeds))
+        for name, seed in seeds:
             known = tuple(self.members_.get(name, ()))
+            work = MEMBERS[name].expected_work(SIZES[self.size], n_rows, is_first=not known)
+            announce_member(name, work)
             fitted = fit(name, seed, known or forms, judges=judges and not known)
             for form, model in fitted.models.items():
                 self.members_.setdefault(name, {}).setdefault(form, []).append(model)

@@ -39,8 +39,6 @@ FEWEST_JUDGED = 10
 
 #: With fewer rare rows, all weights are equal.
 FEWEST_RARE = 30
-#: Longer tables hold rows out for the weights; shorter ones score each row out of sample.
-LONG = 50_000
 _HELD_OUT = 20_000
 _INNER_FOLDS = 3
 _DOUBT = 0.5  # a second form must be better by so many standard errors to take an equal part

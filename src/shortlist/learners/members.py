@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -66,6 +67,9 @@ SIZES = {
 }
 
 
+#: Longer tables hold rows out for the weights; shorter ones score each row out of sample.
+LONG = 50_000
+
 #: The forms of each member; the first one is for tables with little noise.
 FORMS = ("flexible", "smooth")
 
@@ -76,13 +80,21 @@ class Member:
 
     `make` takes the size, the number of rows, a seed, the number of threads, and whether the model
     is to be smooth: large leaves, few splits or strong penalties, for tables with much noise. It
-    may draw random numbers, and learn from a sample of a long table only.
+    may draw random numbers, and learn from a sample of a long table only. `work` is about what a
+    fit costs, in a unit of its own; to choose a form takes `judged` times as much.
     """
 
     make: Callable[[Size, int, int, int | None, bool], Any]
     view: str
+    work: Callable[[Size, int], float]
+    judged: float = 5.0  # two forms, in three folds and then on all rows
     is_random: bool = True
     is_sampled: bool = False
+
+    def expected_work(self, size: Size, n_rows: int, *, is_first: bool = True) -> float:
+        """Return about how much work a member of an ensemble is, in the unit of its kind."""
+        judges = is_first and size.weighs and n_rows <= LONG
+        return self.work(size, n_rows) * (self.judged if judges else 1.0)
 
 
 def _trees(
@@ -160,17 +172,30 @@ def _logistic(size: Size, n_rows: int, seed: int, n_jobs: int | None, smooth: bo
     return LogisticRegression(C=0.05 if smooth else 1.0, max_iter=1_000)
 
 
+def _rows_in_trees(size: Size, n_rows: int) -> float:
+    in_a_tree = min(n_rows, size.tree_rows)
+    return size.trees * in_a_tree * math.log(in_a_tree)
+
+
 #: The members of an ensemble, in the order in which they are fitted.
 MEMBERS = {
-    "boosting": Member(_boosting, "codes"),
+    "boosting": Member(_boosting, "codes", lambda size, n_rows: size.stages * n_rows),
     "extra-trees": Member(
-        partial(_trees, kind=ExtraTreesClassifier, leaf=(0.003, 3), max_features=0.5), "codes"
+        partial(_trees, kind=ExtraTreesClassifier, leaf=(0.003, 3), max_features=0.5),
+        "codes",
+        _rows_in_trees,
+        judged=2.0,
     ),
     "forest": Member(
-        partial(_trees, kind=RandomForestClassifier, leaf=(0.02, 5), max_features=0.8), "codes"
+        partial(_trees, kind=RandomForestClassifier, leaf=(0.02, 5), max_features=0.8),
+        "codes",
+        _rows_in_trees,
+        judged=2.0,
     ),
-    "logistic": Member(_logistic, "scaled", is_random=False),
-    "network": Member(_network, "scaled", is_sampled=True),
+    "logistic": Member(_logistic, "scaled", lambda size, n_rows: n_rows, is_random=False),
+    "network": Member(
+        _network, "scaled", lambda size, n_rows: min(n_rows, size.network_rows), is_sampled=True
+    ),
 }
 
 
@@ -199,14 +224,14 @@ def weights_for(rows: Rows, codes: Rows, weights: Doubles | None) -> Doubles:
 
 # --- progress -----------------------------------------------------------------------------------
 
-_watcher: ContextVar[Callable[[str, int, int], None] | None] = ContextVar("watcher", default=None)
+_watcher: ContextVar[Callable[[str, float], None] | None] = ContextVar("watcher", default=None)
 
 
 @contextmanager
-def watching_members(on_member: Callable[[str, int, int], None]) -> Iterator[None]:
+def watching_members(on_member: Callable[[str, float], None]) -> Iterator[None]:
     """Call a function before each member of an ensemble is fitted, in this thread.
 
-    It gets the name of the member, the number of fitted members and their total number.
+    It gets the name of the member, and the work to expect.
     """
     token = _watcher.set(on_member)
     try:
@@ -215,7 +240,7 @@ def watching_members(on_member: Callable[[str, int, int], None]) -> Iterator[Non
         _watcher.reset(token)
 
 
-def announce_member(name: str, done: int, total: int) -> None:
-    """Report that a member is fitted next."""
+def announce_member(name: str, work: float) -> None:
+    """Report that a member is fitted next, and how much work that is."""
     if (watcher := _watcher.get()) is not None:
-        watcher(name, done, total)
+        watcher(name, work)

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from .. import aware
+from .._core.arrays import Mask
 from .._core.validation import check_option
 from ..capacity import Capacity
 from ..exceptions import TableError
 from ..learners import CapacityEnsembleClassifier, make_learner
 from ..learners.columns import frame_view
-from ..learners.members import MEMBERS, SIZES
+from ..learners.members import MEMBERS, SIZES, watching_members
 from ..learners.recipes import FAMILIES
 from ..learners.trained import TrainedModel
 from .columns import MISSING_CATEGORY
 from .schema import TableSchema
 
+#: Rows that a fit is timed with.
+_PIECE = 4_000
 # Learners that know the capacity.
 _AWARE = {
     "aware-linear": aware.CapacityAwareLinearClassifier,
@@ -65,13 +70,29 @@ def prepare_columns(schema: TableSchema) -> ColumnTransformer:
     return frame_view("scaled", numbers, categories)
 
 
-def n_models(estimator: Any) -> int:
-    """Return how many models an ensemble fits, alone or in a pipeline; 0 for anything else."""
-    last = estimator[-1] if isinstance(estimator, Pipeline) else estimator
-    if not isinstance(last, CapacityEnsembleClassifier):
-        return 0
-    rounds = SIZES[last.size].rounds
-    return sum(rounds if MEMBERS[name].is_random else 1 for name in last.members)
+def work_of(estimator: Any, n_rows: int) -> dict[str, float]:
+    """Return the work to expect of each member of an ensemble; nothing for anything else."""
+    work: dict[str, float] = {}
+    if isinstance(estimator, CapacityEnsembleClassifier):
+        size = SIZES[estimator.size]
+        for name in estimator.members:
+            member, n_more = MEMBERS[name], size.rounds - 1
+            again = member.expected_work(size, n_rows, is_first=False)
+            work[name] = member.expected_work(size, n_rows) + n_more * member.is_random * again
+    return work
+
+
+def seconds_of_work(estimator: Any, X: Any, is_rare: Mask, seed: int) -> dict[str, float]:
+    """Time the members of a small ensemble on a piece of the rows; return seconds by work."""
+    order = np.random.default_rng(seed).permutation(is_rare.size)
+    rare, common = order[is_rare[order]], order[~is_rare[order]]
+    piece = np.concatenate([rare[: _PIECE // 4], common[: _PIECE - min(rare.size, _PIECE // 4)]])
+    begun: list[tuple[str, float, float]] = []
+    small = clone(estimator).set_params(size="quick", memory=None)
+    with watching_members(lambda name, work: begun.append((name, work, time.perf_counter()))):
+        small.fit(X.iloc[piece], is_rare[piece])
+    ends = [*(at for *_, at in begun[1:]), time.perf_counter()]
+    return {name: (end - at) / work for (name, work, at), end in zip(begun, ends, strict=True)}
 
 
 def is_trained(estimator: Any) -> bool:

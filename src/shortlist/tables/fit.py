@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from .._core.arrays import Mask, Rows
 from .._core.folds import holds_out
 from .._core.labels import rare_share
 from .._core.validation import check_count, check_option, name_rows
-from .._core.written import counted, number, percent
+from .._core.written import counted, duration, number, percent
 from ..capacity import Capacity, exact
 from ..classifier import CapacityClassifier
 from ..exceptions import TableError
@@ -31,9 +30,10 @@ from .estimators import (
     columns_of_trained,
     is_trained,
     make_estimator,
-    n_models,
     own_name,
     own_pipeline,
+    seconds_of_work,
+    work_of,
 )
 from .inspect import infer_schema, only_labelled
 from .learned_rows import RowFingerprints, column_profiles
@@ -46,6 +46,8 @@ from .rules import measure_out_of_fold, measure_test_rows
 from .schema import TableRows, TableSchema, is_missing, reference_values
 from .work import WorkColumns
 
+#: Tables with more rows are timed before the fit.
+_SHORT = 20_000
 #: Rare rows, and other rows, that a fit needs; and that the threshold of a trained model needs.
 _FEWEST, _FEWEST_TO_CALIBRATE = 10, 5
 #: Each score of a row comes from a model of the other nine tenths.
@@ -64,7 +66,7 @@ _LATEST = 0.2
 _LARGE_CASES_PER_FOLD = 10
 _FEWEST_FOLDS = 2
 
-Progress = Callable[[str, int, int], None]
+Progress = Callable[[str, float, float], None]
 
 
 @dataclass(frozen=True)
@@ -181,7 +183,8 @@ def fit_table(
         value * probability / effort, and the model keeps the names of the columns. A budget of work
         is the `capacity`.
     on_progress : callable, default=None
-        Called with the current step, the number of finished steps and the total number.
+        Called with the current step, the work that is done and the work in all: in seconds for
+        tables of more than 20,000 rows, of which a piece is timed first.
 
     Returns
     -------
@@ -202,43 +205,25 @@ def fit_table(
     if is_ready:
         schema, about = columns_of_trained(own, schema, str(path))
         rows, notes = rows.of_columns(schema.features), [*notes, *about]
-    schema = _with_bound(schema, rows, capacity, guarantee, notes)
-    times, groups = set_aside(rows, schema, time=time, group=group)
-    notes += [n for f in schema.features if f.name == time for n in notes_on_times(rows.X[time], f)]
-    rows, schema = _without(rows, schema, (time, group))
-    notes += notes_on(rows, schema)
-    learn, test = np.arange(len(rows.X)), np.arange(0)
-    if times is not None:
-        learn, test = divide_rows(times)
     promise = {
         "capacity": capacity, "guarantee": guarantee, "confidence": confidence,
         "n_batches": n_batches, "random_state": random_state,
     }  # fmt: skip
-    groups = None if groups is None else groups[learn]
-    fit = _Fit(rows, rows.take(learn), rows.take(test), groups, schema, promise, notes, unlabelled)
+    fit = _divided(rows, schema, notes, promise, time, group, unlabelled)
     if is_ready:
         fit.check_enough(rows, _FEWEST_TO_CALIBRATE)
         return fit.measured(fit.model(adapted(own, schema), own_name(own), cv="prefit"))
     fit.check_enough(fit.learned, _FEWEST)
     fit.check_unlabelled()
     is_ensemble = own is None and learner == "auto"
-    fold_size, n_folds = folds_for(size if is_ensemble else "thorough", learn.size)
+    fold_size, n_folds = folds_for(size if is_ensemble else "thorough", len(fit.learned.X))
     cv = fit.cv(n_folds if folds is None else check_count("folds", folds))
-    n_folds = 1 if holds_out(cv) else int(cv)
-    if own is None:
-        options = {"n_jobs": n_jobs, "memory": memory, "random_state": random_state}
-        make = partial(make_estimator, learner, schema, capacity=fit.as_flags(), **options)
-        estimator = make(size=fold_size if n_folds > 1 else size)
-        of_lists = make(size=size) if n_folds > 1 else None
-    else:
-        learner, estimator = own_name(own), own_pipeline(own, schema)
-        of_lists = estimator if n_folds > 1 else None
-    on_progress("fitting", 0, 1)
-    total = n_models(of_lists) + n_folds * n_models(estimator)
-    with watching_members(_counted(on_progress, total)):
-        prevalence = _prevalence(labels_of(rows), capacity, guarantee)
-        options = {"cv": cv, "prevalence": prevalence, "list_estimator": of_lists}
-        model = fit.model(estimator, learner, **options)
+    sizes = (size,) if holds_out(cv) else (fold_size, size)
+    options = {"n_jobs": n_jobs, "memory": memory, "random_state": random_state}
+    estimator, *of_lists = fit.estimators(learner, own, sizes, **options)
+    name = learner if own is None else own_name(own)
+    with watching_members(fit.reporting(on_progress, estimator, of_lists, cv)):
+        model = fit.model(estimator, name, cv=cv, list_estimator=of_lists[0] if of_lists else None)
     return fit.measured(model)
 
 
@@ -271,6 +256,8 @@ class _Fit:
     def model(self, estimator: Any, learner: str, **options: Any) -> TableModel:
         """Fit a classifier with the promise to the rows to learn from."""
         work, learned = self.schema.work, self.learned
+        if options["cv"] != "prefit":
+            options["prevalence"] = _prevalence(labels_of(self.rows), **self.promise)
         if work is not None:
             most = work.max_effort if self.capacity.kind == "effort" else None
             options |= {"worth": work.worth, "max_effort": most}
@@ -287,6 +274,36 @@ class _Fit:
         usual = reference_values(learned.X, self.schema)
         known = RowFingerprints.of(learned, key=self.promise["random_state"])
         return TableModel(classifier, self.schema, usual, learner, self._card(classifier), known)
+
+    def estimators(
+        self, learner: str, own: Any, sizes: tuple[str, ...], **options: Any
+    ) -> list[Any]:
+        """Return unfitted models of some sizes; other models than ensembles have one size."""
+        if own is not None:
+            return [own_pipeline(own, self.schema) for _ in sizes]
+        options |= {"capacity": self.as_flags()}
+        return [make_estimator(learner, self.schema, size=size, **options) for size in sizes]
+
+    def reporting(
+        self, on_progress: Progress, estimator: Any, of_lists: list[Any], cv: int | float
+    ) -> Callable[[str, float], None]:
+        """Return what reports the work done, in seconds if a piece of a long table is timed."""
+        n_rows, n_folds = len(self.learned.X), 1 if holds_out(cv) else int(cv)
+        planned = [work_of(each, n_rows) for each in (*of_lists, *([estimator] * n_folds))]
+        seconds: dict[str, float] = {}
+        if n_rows > _SHORT and planned[0]:
+            on_progress("timing a piece of the rows", 0, 1)
+            known = labels_of(self.learned), self.promise["random_state"]
+            seconds = seconds_of_work(estimator, self.learned.X, *known)
+        done, total = 0.0, sum(n * seconds.get(name, 1) for of in planned for name, n in of.items())
+        on_progress(f"fitting, about {duration(total)} in all" if seconds else "fitting", 0, 1)
+
+        def report(name: str, work: float) -> None:
+            nonlocal done
+            on_progress(f"fitting {name}", done, total)
+            done += work * seconds.get(name, 1)
+
+        return report
 
     def _card(self, classifier: CapacityClassifier) -> ModelCard:
         """Describe where a model comes from, before it is measured."""
@@ -425,18 +442,6 @@ def _without(
     return rows.of_columns(kept), replace(schema, features=kept)
 
 
-def _counted(on_progress: Progress, total: int) -> Progress:
-    """Count the members of all ensembles together."""
-    done = 0
-
-    def report(member: str, of_ensemble: int, n_members: int) -> None:
-        nonlocal done
-        on_progress(f"fitting {member}", done, total)
-        done += 1
-
-    return report
-
-
 def _with_bound(
     schema: TableSchema, rows: TableRows, capacity: Capacity, guarantee: str, notes: list[str]
 ) -> TableSchema:
@@ -472,7 +477,9 @@ def _with_bound(
     return replace(schema, work=replace(work, max_effort=most))
 
 
-def _prevalence(is_rare: Mask, capacity: Capacity, guarantee: str) -> float | None:
+def _prevalence(
+    is_rare: Mask, *, capacity: Capacity, guarantee: str, **others: Any
+) -> float | None:
     """Return the share of rare rows in the whole table, to which a multiple refers.
 
     "confident" and "simultaneous" estimate it from the calibration rows, and cover the error of
@@ -487,6 +494,28 @@ def _prevalence(is_rare: Mask, capacity: Capacity, guarantee: str) -> float | No
 
 
 # --- which rows train, which are scored by models without them, and which only test ---
+
+
+def _divided(
+    rows: TableRows,
+    schema: TableSchema,
+    notes: list[str],
+    promise: dict[str, Any],
+    time: str | None,
+    group: str | None,
+    unlabelled: Path | None,
+) -> _Fit:
+    """Leave columns of times and groups out, and divide the rows by them."""
+    schema = _with_bound(schema, rows, promise["capacity"], promise["guarantee"], notes)
+    times, groups = set_aside(rows, schema, time=time, group=group)
+    notes += [n for f in schema.features if f.name == time for n in notes_on_times(rows.X[time], f)]
+    rows, schema = _without(rows, schema, (time, group))
+    notes += notes_on(rows, schema)
+    learn, test = np.arange(len(rows.X)), np.arange(0)
+    if times is not None:
+        learn, test = divide_rows(times)
+    groups = None if groups is None else groups[learn]
+    return _Fit(rows, rows.take(learn), rows.take(test), groups, schema, promise, notes, unlabelled)
 
 
 def set_aside(
