@@ -157,6 +157,31 @@ class Capacity:
         """
         return cls("effort", budget, per)
 
+    @classmethod
+    def for_detection(cls, detection: Any, curve: Any) -> Capacity:
+        """Follow up as many items as it surely takes to find a share of the rare ones.
+
+        Parameters
+        ----------
+        detection : number
+            The share of the rare items to find, above 0 and at most 1.
+        curve : CapacityCurve
+            Made by :func:`~shortlist.capacity_curve` from scores of items that the model has not
+            seen. Its confidence is that of this promise.
+
+        Examples
+        --------
+        Forty rare items, all at the top of a thousand. To find half of them for sure takes
+        a little more than twenty reviews for every thousand items:
+
+        >>> import numpy as np
+        >>> from shortlist import Capacity, capacity_curve
+        >>> curve = capacity_curve(np.arange(1_000) < 40, -np.arange(1_000), rare_label=True)
+        >>> Capacity.for_detection(0.5, curve)
+        Capacity.fraction(0.035)
+        """
+        return cls.fraction(curve.needed_for(detection).high)
+
     def as_ratio(self, prevalence: Any = None) -> Fraction:
         """Return the capacity as an exact fraction of all items, a :class:`fractions.Fraction`.
 

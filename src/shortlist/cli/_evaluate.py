@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .._core.written import counted, number
+from .._core.written import between, counted, number
 from . import _options as options
 from . import _shell as shell
 
 if TYPE_CHECKING:
+    from ..metrics import NeededCapacity
     from ..tables.learned_rows import SeenRows
     from ..tables.measure import Evaluation
     from ..tables.reviews import MissedResult
@@ -26,6 +27,7 @@ def evaluate(
     data: Annotated[Path | None, typer.Argument(metavar="[DATA]")] = None,
     target: options.Column = None,
     capacities: bool = False,
+    find: options.Number = None,
     load: Annotated[int, typer.Option(min=1)] = 1,
     reviews: options.File = None,
     period: options.Text = None,
@@ -46,7 +48,8 @@ def evaluate(
     cases, as in the report. With --value, and with a model that was fitted with it, the value found
     is measured as well, beside lists of the same budget in other orders.
 
-    --capacities compares capacities from a quarter to four times the model's own.
+    --capacities compares capacities from a quarter to four times the model's own. --find 0.9 says
+    how many reviews it takes to find nine in ten rare cases, and whether the capacity is enough.
 
     --reviews reviews.csv estimates how many rare cases are missed. The table has a row for each
     reviewed case, with the columns that select --probe wrote and the label that the review found.
@@ -58,6 +61,8 @@ def evaluate(
     -------
     capacities
         Show what other capacities and reviewers would find.
+    find
+        A share of the rare cases to find, such as --find 0.9: says how many reviews it takes.
     load
         With --capacities: how many cases one more reviewer handles, such as --load 20.
     period
@@ -70,6 +75,8 @@ def evaluate(
     """
     if (data is None) == (reviews is None):
         raise typer.BadParameter("Missing argument 'DATA': give a table, or --reviews reviews.csv")
+    if reviews is not None and find is not None:
+        raise typer.BadParameter("--find needs labelled cases: give DATA in place of --reviews")
     for_reviews = {"period": period, "id": id, "confidence": confidence, "challenger": challenger}
     for option, given in for_reviews.items():
         if reviews is None and given is not None:
@@ -96,7 +103,7 @@ def evaluate(
     work = WorkColumns(value, effort, budget, worth, unit)
     settings: dict[str, Any] = {"target": target, "load": load, "reading": reading, "work": work}
     with shell.progress("reading") as show:
-        result = evaluate_table(loaded, data, on_progress=show, **settings)
+        result = evaluate_table(loaded, data, find=find, on_progress=show, **settings)
     _warn_of_seen(result.seen)
     shell.tell((), result.findings)
     if as_json:
@@ -105,6 +112,8 @@ def evaluate(
         _print_capacities(result)
     else:
         _print_evaluation(result)
+    if result.needed is not None and not as_json:
+        _print_needed(result, result.needed)
 
 
 def _warn_of_seen(seen: SeenRows | None) -> None:
@@ -183,6 +192,24 @@ def _print_capacities(result: Evaluation) -> None:
             f"{counted(reviewer.found, 'more rare case')} in this table; by the slope of the "
             f"smoothed curve, about {number(reviewer.expected)}."
         )
+
+
+def _print_needed(result: Evaluation, needed: NeededCapacity) -> None:
+    """Say how many reviews a share of the rare cases takes, and what that means for the model."""
+    share = shell.percent(needed.detection)
+    typer.echo(
+        f"To find {share} of the rare cases takes {counted(needed.n_flagged, 'review')} of these "
+        f"{result.n_items:,} cases ({shell.percent(needed.fraction)}); of new cases, "
+        f"{between(needed.low, needed.high)} (95 %). Reviews of {shell.percent(needed.high)} keep "
+        f"the escape rate, the share of the rare cases that nobody reviews, below "
+        f"{shell.percent(1 - needed.detection)}."
+    )
+    verdict = {True: "is enough", False: "is not enough", None: "may be enough, or not"}
+    typer.echo(
+        f"The model's capacity of {shell.percent(result.capacity_fraction)} "
+        f"{verdict[needed.judge(result.capacity_fraction)]}; its own escape rate here is "
+        f"{shell.percent(1 - result.model.detection)}."
+    )
 
 
 # --- what is missed ---

@@ -1,6 +1,6 @@
 """The adjusted detection rate M, detection-versus-capacity curves, and intervals for both."""
 
-from ._curve import CapacityCurve, capacity_curve
+from ._curve import CapacityCurve, NeededCapacity, capacity_curve
 from ._scorer import (
     OutOfFoldDetection,
     capacity_scorer,
@@ -11,6 +11,7 @@ from .adjusted import adjusted_detection_interval, adjusted_detection_score
 
 __all__ = [
     "CapacityCurve",
+    "NeededCapacity",
     "OutOfFoldDetection",
     "adjusted_detection_interval",
     "adjusted_detection_score",

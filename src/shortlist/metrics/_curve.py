@@ -16,10 +16,40 @@ from .._core.labels import EstimatedShare, find_rare
 from .._core.ranking import rank
 from .._core.validation import check_confidence, check_number, check_same_length, check_scores
 from .._core.work import check_efforts, check_values
-from ..capacity import Capacity, check_capacity
+from ..capacity import Capacity, check_capacity, exact
 from ..exceptions import CapacityError
 from ._detection_region import DetectionRegion
 from .adjusted import Items, ranked_by
+
+
+@dataclass(frozen=True)
+class NeededCapacity:
+    """What it takes to find a share of the rare items; made by `CapacityCurve.needed_for`.
+
+    Attributes
+    ----------
+    detection : float
+        The share of the rare items to find. The others escape.
+    n_flagged : int
+        The fewest flags that find this share of the rare items of the sample.
+    fraction, low, high : float
+        The share of all items that must be followed up: in the sample, and both ends of its
+        confidence interval in the population.
+    threshold : float
+        Kept from now on, at least this share of the rare items lies above it, with the same
+        confidence; minus infinity if the sample has too few rare items to say so.
+    """
+
+    detection: float
+    n_flagged: int
+    fraction: float
+    low: float
+    high: float
+    threshold: float
+
+    def judge(self, fraction: float) -> bool | None:
+        """Whether a share of the items is enough, with confidence; None if that is not known."""
+        return True if fraction >= self.high else False if fraction < self.low else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +212,63 @@ class CapacityCurve:
             fraction = capacity.max_flags(n) / n if of_these else float(capacity.as_ratio())
             low, high = self._region.ends_at(lambda _: fraction)
         return Interval(float(low), float(high))
+
+    def needed_for(self, detection: float) -> NeededCapacity:
+        """Return what it takes to find a share of the rare items: the inverse of `interval_at`.
+
+        Parameters
+        ----------
+        detection : float
+            The share to find, above 0 and at most 1. One minus this is the escape rate of quality
+            control: the share of the rare items that nobody looks at.
+
+        Returns
+        -------
+        NeededCapacity
+            With `n_flagged` in this sample, and the ends `low` and `high` of the share of all items
+            that must be followed up in the population. At `high`, the detection is promised.
+
+        Notes
+        -----
+        The capacity at which the detection is exactly as asked lies where the interval of
+        :meth:`interval_at` contains that detection. Each interval holds for its own capacity, and
+        so the set of all such capacities covers the true one with the confidence of the curve. The
+        threshold is the score of a rare item whose rank among the rare ones is fixed in advance by
+        the bound of Clopper and Pearson.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from shortlist import Capacity, capacity_curve
+        >>> rng = np.random.default_rng(0)
+        >>> is_rare = rng.random(20_000) < 0.02
+        >>> curve = capacity_curve(is_rare, rng.normal(size=20_000) + 3 * is_rare)
+        >>> needed = curve.needed_for(0.9)
+        >>> round(needed.low, 3), round(needed.fraction, 3), round(needed.high, 3)
+        (0.045, 0.068, 0.109)
+        >>> Capacity.for_detection(0.9, curve).as_fraction() == needed.high
+        True
+        """
+        wanted = exact(check_number("detection", detection))
+        if not 0 < wanted <= 1:
+            raise ValueError(f"detection must lie above 0 and be at most 1; got {detection!r}.")
+        found = np.flatnonzero(self.n_found >= wanted * self.n_rare)
+        unsure = np.flatnonzero(self.detection_low < detection)
+        if self.fraction[-1] < 1 and (not found.size or unsure[-1] == self.fraction.size - 1):
+            raise ValueError(
+                f"The curve ends at {self.fraction[-1]:g} of the items, and {detection:g} of the "
+                "rare ones may take more. Make it with a larger max_fraction."
+            )
+        can = int(np.argmax(self.detection_high >= detection))
+        kept = self.thresholds[self.at_threshold_low >= detection]
+        return NeededCapacity(
+            detection=float(detection),
+            n_flagged=int(self.n_flagged[found[0]]),
+            fraction=float(self.fraction[found[0]]),
+            low=float(self.fraction[max(can - 1, 0)]),
+            high=float(self.fraction[min(unsure[-1] + 1, self.fraction.size - 1)]),
+            threshold=float(kept[0]) if kept.size else -np.inf,
+        )
 
     def to_dict(self) -> dict[str, NDArray[Any]]:
         """Return the columns by name, ready for ``pandas.DataFrame`` or ``polars.DataFrame``."""

@@ -13,9 +13,10 @@ import numpy as np
 from .._core.intervals import Interval, proportion_interval
 from .._core.labels import EstimatedShare
 from .._core.ranking import lift
+from .._core.validation import check_number
 from ..capacity import Capacity, exact
 from ..exceptions import TableError, TableNote
-from ..metrics import CapacityCurve
+from ..metrics import CapacityCurve, NeededCapacity
 from ..metrics.counted import CountedRows, count_rows
 from .cases import CaseReader, Columns, RowsRead
 from .learned_rows import SeenRows
@@ -69,9 +70,9 @@ class Evaluation:
     """What a model did on labelled rows; `capacity_fraction` is the capacity on these rows.
 
     `curve` has lists of all lengths, and `capacities` those of a quarter to four times the
-    capacity. `seen` tells how many of the rows trained or calibrated the model; None if that is not
-    known. `money` is what is found in values, if the rows have any. `findings` tell what does not
-    fit the model card.
+    capacity. `needed` is what it takes to find a share that was asked for. `seen` tells how many of
+    the rows trained or calibrated the model; None if that is not known. `money` is what is found in
+    values, if the rows have any. `findings` tell what does not fit the model card.
     """
 
     n_items: int
@@ -83,6 +84,7 @@ class Evaluation:
     curve: list[CurvePoint]
     capacities: list[CurvePoint]
     next_reviewer: NextReviewer
+    needed: NeededCapacity | None = None
     seen: SeenRows | None = None
     money: Money | None = None
     findings: list[Finding] = field(default_factory=list)
@@ -99,6 +101,7 @@ def evaluate_table(
     *,
     target: str | None = None,
     load: int = 1,
+    find: float | None = None,
     reading: ReadOptions | None = None,
     work: WorkColumns | None = None,
     on_progress: RowsRead | None = None,
@@ -116,6 +119,8 @@ def evaluate_table(
         The column with the labels; `None` takes the target of the fit.
     load : int, default=1
         How many rows one more reviewer handles.
+    find : float, default=None
+        A share of the rare cases to find, such as 0.9; says how many reviews that takes.
     reading : ReadOptions, default=None
         What to know about this file; `None` reads it as the table of the fit.
     work : WorkColumns, default=None
@@ -131,6 +136,8 @@ def evaluate_table(
         other capacities find. The intervals of a detection are for as large a share of new rows,
         as in reports.
     """
+    if find is not None and not 0 < float(check_number("find", find)) <= 1:
+        raise TableError(f"find=... is a share of the rare cases, such as 0.9; got {find!r}.")
     target = model.schema.target if target is None else target
     work = work or WorkColumns()
     model = model.reading_work(work)
@@ -155,7 +162,9 @@ def evaluate_table(
         if efforts is not None:
             flags = {rule: found[rule] for rule in rules} | {RANDOM: np.ones(efforts.size, bool)}
             paid = {rule: share_paid(flags[rule], capacity, efforts) for rule in flags}
-        evaluation = evaluation_of(counted, model.flag_capacity, rules, paid=paid, load=load)
+        evaluation = evaluation_of(
+            counted, model.flag_capacity, rules, paid=paid, load=load, find=find
+        )
         money = money_of(model, found, budget=work.budget, worth=work.worth)
         seen = known.seen_in(found)
     return replace(evaluation, seen=seen, money=money, findings=read.monitor.findings())
@@ -168,6 +177,7 @@ def evaluation_of(
     *,
     paid: dict[str, float] | None = None,
     load: int = 1,
+    find: float | None = None,
 ) -> Evaluation:
     """Measure rules, by their columns with names, and lists of all lengths.
 
@@ -196,6 +206,7 @@ def evaluation_of(
         curve=points_at(curve, spread),
         capacities=points_at(curve, others),
         next_reviewer=_next_reviewer(curve, capacity, more, load),
+        needed=None if find is None else curve.needed_for(find),
     )
 
 
