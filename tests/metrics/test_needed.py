@@ -30,6 +30,19 @@ def test_the_fewest_flags_that_find_the_share(sample, percent):
     assert needed.low <= needed.fraction <= needed.high
 
 
+@given(samples(), st.integers(1, 100))
+def test_the_ends_are_the_next_capacities_that_are_ruled_out(sample, percent):
+    """Below the lower end the detection is too high for any interval, from the upper end it is in
+    none that begins lower.
+    """
+    is_rare, scores = sample
+    curve = capacity_curve(is_rare, scores, rare_label=True)
+    needed = curve.needed_for(percent / 100)
+    low, high = np.searchsorted(curve.fraction, [needed.low, needed.high])
+    assert curve.detection_high[low] < percent / 100 <= curve.detection_high[low + 1]
+    assert curve.detection_low[high - 1] < percent / 100 <= curve.detection_low[high]
+
+
 @given(samples())
 def test_more_detection_takes_more(sample):
     """All numbers rise with the share, because the intervals of a curve rise with the capacity."""
