@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -252,7 +253,7 @@ class CapacityCurve:
         wanted = exact(check_number("detection", detection))
         if not 0 < wanted <= 1:
             raise ValueError(f"detection must lie above 0 and be at most 1; got {detection!r}.")
-        found = np.flatnonzero(self.n_found >= wanted * self.n_rare)
+        found = np.flatnonzero(self.n_found >= math.ceil(wanted * self.n_rare))
         unsure = np.flatnonzero(self.detection_low < detection)
         if self.fraction[-1] < 1 and (not found.size or unsure[-1] == self.fraction.size - 1):
             raise ValueError(
