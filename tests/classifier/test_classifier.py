@@ -866,3 +866,14 @@ def test_the_classifier_of_the_paper(few_rare):
     assert model.calibration_.k == int(0.1 * (len(y) // 2))
     assert (model.calibration_.guarantee, model.calibration_.ties) == ("plug-in", "exclude")
     assert CapacityClassifier.as_in_paper(LogisticRegression(), b=1, prevalence=0.1, cv=3).cv == 3
+
+
+@pytest.mark.parametrize("name", ["fit", "predict"])
+def test_frames_with_two_columns_of_one_name_are_refused(name):
+    """It is unclear which of them is meant."""
+    X = pd.DataFrame(np.arange(600.0).reshape(200, 3), columns=["a", "b", "c"])
+    y = np.arange(200) % 10 == 0
+    fitted = CapacityClassifier(LogisticRegression(), capacity=Capacity.fraction(0.1)).fit(X, y)
+    twice = X.set_axis(["a", "b", "b"], axis=1)
+    with pytest.raises(ValueError, match=r"more than one column named 'b'.*Rename"):
+        fitted.fit(twice, y) if name == "fit" else fitted.predict(twice)

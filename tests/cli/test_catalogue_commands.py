@@ -1231,6 +1231,13 @@ entry(
     "'fraud' is empty in all 1,000 rows",
 )
 entry(
+    "fit: its own rows as unlabelled ones",
+    lambda d: fit_of(d, d.old_path, "--unlabelled", d.old_path),
+    2,
+    "1,000 of 1,000 rows",
+    "Use more recent rows",
+)
+entry(
     "flag: a file that was cut",
     lambda d: ["flag", d.model, d.text(d.new.to_csv(index=False)[:-3])],
     0,

@@ -146,6 +146,59 @@ UNTIDY_FITS = {
         (),
         noted("'opened' holds dates that are written in several ways, such as '[^']+' and '[^']+'"),
     ),
+    "three formats": (
+        text(
+            lambda f: f.assign(
+                opened=[
+                    day(("%Y-%m-%d", "%d/%m/%Y", "%b %d, %Y")[i % 3])(v)
+                    for i, v in enumerate(f.opened)
+                ]
+            )
+        ),
+        (),
+        noted("'opened' holds dates that are written in several ways, such as '[^']+' and '[^']+'"),
+    ),
+    # codes that a computer takes for numbers
+    "postal codes without zeros": (
+        text(lambda f: f.assign(zip=[(1067, 99084, 10115)[i % 3] for i in range(len(f))])),
+        (),
+        noted("'zip' is read as numbers: '1067' .*leading zeros.*--read categorical=zip"),
+    ),
+    "postal codes, typed": (
+        parquet(lambda f: f.assign(PLZ=[(1067, 99084, 10115)[i % 3] for i in range(len(f))])),
+        (),
+        noted("'PLZ' is read as numbers: .*leading zeros.*--read categorical=PLZ"),
+    ),
+    "a column of sizes": (
+        text(lambda f: f.assign(size=[(1067, 99084, 10115)[i % 3] for i in range(len(f))])),
+        (),
+        like(lambda f: f.assign(size=[(1067.0, 99084.0, 10115.0)[i % 3] for i in range(len(f))])),
+    ),
+    "long numbers": (
+        text(lambda f: f.assign(account=[2**60 + i % 50 for i in range(len(f))])),
+        (),
+        noted("'account' holds whole numbers with more than 15 digits.*--read categorical=account"),
+    ),
+    "long numbers, typed": (
+        parquet(lambda f: f.assign(account=[2**60 + i % 50 for i in range(len(f))])),
+        (),
+        noted("'account' holds whole numbers with more than 15 digits.*--read categorical=account"),
+    ),
+    "long ids": (
+        text(lambda f: f.assign(case=[2**60 + i for i in range(len(f))])),
+        (),
+        like(lambda f: f.assign(case=[2**60 + i for i in range(len(f))])),
+    ),
+    "long ids, as floats": (
+        parquet(lambda f: f.assign(case=[float(2**60 + i) for i in range(len(f))])),
+        (),
+        noted("The id 'case' holds .*has shortened them.*ids as text"),
+    ),
+    "long ids, Excel": (
+        sheet(lambda p, f: rows_of(p, f.assign(case=[2**60 + i for i in range(len(f))]))),
+        (),
+        noted("The id 'case' holds .*has shortened them.*ids as text"),
+    ),
     "months, slashes": (months("%m/%Y"), (), noted("'opened' .*--read date_format=opened=MM/YYYY")),
     "months, points": (months("%m.%Y"), (), noted("'opened' .*--read date_format=opened=MM.YYYY")),
     "months, digits": (months("%Y%m"), (), noted("'opened' .*--read date_format=opened=YYYYMM")),

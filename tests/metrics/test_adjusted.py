@@ -8,7 +8,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.exceptions import UndefinedMetricWarning
 
-from shortlist import Capacity, adjusted_detection_interval, adjusted_detection_score
+from shortlist import (
+    Capacity,
+    adjusted_detection_interval,
+    adjusted_detection_score,
+    capacity_curve,
+)
 
 labels = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=60)
 
@@ -142,3 +147,13 @@ def test_lengths_and_shapes_are_checked():
         adjusted_detection_score([[0, 1]], [[0, 1]], capacity=Capacity.count(1))
     with pytest.raises(ValueError, match="At least one item"):
         adjusted_detection_score([], [], capacity=Capacity.count(1))
+
+
+@pytest.mark.parametrize("gap", [None, float("nan")])
+def test_missing_labels_are_named(gap):
+    """They are no third label, and cannot be sorted among texts."""
+    labels = ["no"] * 8 + ["yes", gap]
+    with pytest.raises(ValueError, match=r"1 of 10 labels are missing, the first at place 9"):
+        adjusted_detection_score(labels, ["no"] * 10, capacity=Capacity.count(2))
+    with pytest.raises(ValueError, match=r"1 of 10 labels are missing"):
+        capacity_curve(labels, range(10))

@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.neighbors import KNeighborsClassifier
 
-from shortlist import Capacity
+from shortlist import Capacity, CapacityClassifier
 from shortlist.exceptions import TableError
 from shortlist.tables import (
     estimators,
@@ -189,6 +189,16 @@ def test_recent_rows_without_labels_set_the_threshold(cases, new_cases, tmp_path
     frame.to_csv(tmp_path / "days.csv", index=False)
     tested = fit(tmp_path / "days.csv", id="case", unlabelled=recent, time="day")
     assert tested.card.notes[-1].endswith(f"{recent}.")  # the new threshold is what is tested
+
+
+def test_the_rows_of_the_fit_are_no_unlabelled_rows(cases, tmp_path, monkeypatch):
+    """This is said before any model is fitted, whatever the file is called."""
+    copied = tmp_path / "recent.csv"
+    copied.write_bytes(cases.read_bytes())
+    monkeypatch.setattr(CapacityClassifier, "fit", lambda *_, **__: pytest.fail("too late"))
+    for path in (cases, copied):
+        with pytest.raises(TableError, match=r"1,500 of 1,500 rows of .* more recent rows"):
+            fit(cases, id="case", unlabelled=path)
 
 
 def test_unlabelled_rows_are_opened_before_the_fit(cases, tmp_path):

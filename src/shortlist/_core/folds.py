@@ -21,7 +21,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from .arrays import Rows
-from .ids import is_missing
+from .labels import without_gaps
 from .scoring import (
     out_of_bag_scores,
     routing_enabled,
@@ -106,14 +106,9 @@ def check_labels(y: Any) -> NDArray[Any]:
         return y
     if y is None:
         raise ValueError("This classifier requires y to be passed, but the target y is None.")
-    y = column_or_1d(y, warn=True)
+    y = column_or_1d(without_gaps(y), warn=True)
     if y.dtype.kind == "f" and not np.isfinite(y).all():
-        raise ValueError("Input y contains NaN or infinity. Leave out the items without a label.")
-    if y.dtype.kind == "O" and (missing := np.flatnonzero([is_missing(v) for v in y])).size:
-        raise ValueError(
-            f"Input y contains NaN or None: {missing.size:,} of {y.size:,} labels are missing, the "
-            f"first at place {missing[0]:,}. Leave out the items without a label."
-        )
+        raise ValueError("Input y contains infinity. Leave out the items without a label.")
     if y.dtype.kind not in _PLAIN_LABELS:
         check_classification_targets(y)
     return y

@@ -164,8 +164,21 @@ def lots_of(keys: Doubles) -> Doubles:
 
 def columns_of(X: Any) -> Columns:
     """Return the names of the columns of a frame; none for rows of any other kind."""
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    frame = _frame_of(X)
     return frame.columns if isinstance(frame, nw.DataFrame) else []
+
+
+def _frame_of(X: Any) -> Any:
+    """Return a data frame of any library with unique names of columns; other rows as they are."""
+    try:
+        return nw.from_native(X, eager_only=True, pass_through=True)
+    except nw.exceptions.DuplicateError:
+        names = list(X.columns)
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(
+            f"X has more than one column named {twice!r}. Rename or remove the copies: it is "
+            "unclear which one is meant."
+        ) from None
 
 
 def hash_rows(X: Any, *, seed: int = 0, columns: Columns = None) -> Doubles:
@@ -180,7 +193,7 @@ def hash_rows(X: Any, *, seed: int = 0, columns: Columns = None) -> Doubles:
 
 def _sum_over_columns(X: Any, seed: int, columns: Columns) -> Words:
     """Add up the bits of a row, each mixed with its column: the position of a value matters."""
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    frame = _frame_of(X)
     with np.errstate(over="ignore"):
         if isinstance(frame, nw.DataFrame):
             names = [] if columns is not None and not columns else frame.columns

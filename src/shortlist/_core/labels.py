@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .ids import is_missing, values_of
+
 #: The largest balanced samples that scikit-learn asks every classifier to fit: with names as
 #: labels, and with numbers.
 SMALL_SAMPLE = {"names": 30, "numbers": 300}
@@ -29,7 +31,7 @@ def find_rare(
     a slip of type, such as "1" for 1. The labels of `y` need not be `counted` again. If several
     labels are equally rare, that is an error; with `on_tie="warn"`, a warning in small samples.
     """
-    y = np.asarray(y)
+    y = without_gaps(y)
     if y.ndim != 1:
         raise ValueError(f"Labels must be one-dimensional; got shape {y.shape}.")
     if rare_label is None:
@@ -41,6 +43,20 @@ def find_rare(
         raise ValueError(f"rare_label={rare_label!r} does not occur among the labels: {shown}.")
     # As it stands in y, whatever equal number or string was asked for.
     return is_rare, y[int(np.argmax(is_rare))].item() if y.dtype != object else rare_label
+
+
+def without_gaps(y: Any) -> NDArray[Any]:
+    """Return labels as an array; a missing one is an error, and no label of its own."""
+    given, missing = values_of(y), np.zeros(0, dtype=np.intp)
+    if given.dtype.kind in "Of":
+        is_float = given.dtype.kind == "f"
+        missing = np.flatnonzero(np.isnan(given) if is_float else [is_missing(v) for v in given])
+    if missing.size:
+        raise ValueError(
+            f"Input y contains NaN or None: {missing.size:,} of {given.size:,} labels are missing, "
+            f"the first at place {missing[0]:,}. Leave out the items without a label."
+        )
+    return np.asarray(y)
 
 
 class EstimatedShare(Fraction):

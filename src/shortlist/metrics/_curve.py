@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from .._core.arrays import Floats
 from .._core.intervals import Interval, clopper_pearson_lower, clopper_pearson_upper
-from .._core.labels import EstimatedShare, find_rare
+from .._core.labels import EstimatedShare, find_rare, without_gaps
 from .._core.ranking import rank
 from .._core.validation import check_confidence, check_number, check_same_length, check_scores
 from .._core.work import check_efforts, check_values
@@ -345,7 +345,7 @@ def capacity_curve(
     >>> curve.effort.tolist(), curve.value.tolist(), curve.price.tolist()
     ([0.0, 30.0, 40.0, 60.0], [0.0, 900.0, 1000.0, 1000.0], [30.0, 10.0, 0.0, 0.0])
     """
-    y_true, scores = np.asarray(y_true), check_scores(scores)
+    y_true, scores = without_gaps(y_true), check_scores(scores)
     check_same_length(y_true=y_true, scores=scores)
     value, effort = check_values(values, scores.size), check_efforts(efforts, scores.size)
     scores = ranked_by(scores, value, effort)

@@ -11,7 +11,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 from .._core.arrays import Doubles, Floats, Mask, Rows
 from .._core.intervals import Interval, proportion_interval
-from .._core.labels import EstimatedShare, rarest_label
+from .._core.labels import EstimatedShare, rarest_label, without_gaps
 from .._core.ranking import lift
 from .._core.validation import (
     check_confidence,
@@ -201,7 +201,7 @@ def _rare_and_flagged(
     y_true: ArrayLike, y_pred: ArrayLike, rare_label: Any, sample_weight: ArrayLike | None = None
 ) -> tuple[Mask, Mask]:
     """Return where the rare items are, and where the flags are."""
-    y_true, y_pred = np.asarray(y_true), np.asarray(y_pred)
+    y_true, y_pred = without_gaps(y_true), np.asarray(y_pred)
     check_same_length(y_true=y_true, y_pred=y_pred, sample_weight=sample_weight)
     if y_true.ndim != 1 or y_pred.ndim != 1:
         raise ValueError(

@@ -7,6 +7,7 @@ produces a note, which names the option that decides otherwise.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -46,6 +47,11 @@ _FEWEST_WORDS = 3
 _MOST_SHOWN = 3
 _SAMPLE = 200
 _CODE = "^0[0-9]+$"
+_OF_POSTAL_CODES = re.compile(
+    r"(?i)(?:^|[\W_])(?:zip|plz)(?:[\W_]|$)|zip_?code|post_?(?:al|code|leit)"
+)
+#: Floats hold whole numbers up to 2 ** 53 exactly.
+_MOST_DIGITS = 15
 #: Codes such as 3E2, which a computer reads as 300.
 _LIKE_EXPONENTS = "^[0-9]{1,4}[eE][0-9]{1,2}$"
 #: With a point as decimal sign these are thousandths, with a comma whole thousands.
@@ -218,8 +224,12 @@ def guess_column(
         return replace(guess, notes=texts.notes)
     if pa.types.is_boolean(kind):
         return Guess("boolean", format)
+    if pa.types.is_integer(kind):
+        largest = max(abs(end.as_py()) for end in pa.compute.min_max(column).values())
+        about = _about_codes(name, str(column.drop_null()[0]), len(str(largest)))
+        return Guess("numeric", replace(format, whole=True), about)
     if is_number(kind):
-        return Guess("numeric", replace(format, whole=bool(pa.types.is_integer(kind))))
+        return Guess("numeric", format)
     if is_moment(kind):
         return Guess("date", format)
     raise TableError(
@@ -368,8 +378,25 @@ def _plain_numbers(texts: _Texts, format: ColumnFormat) -> Guess | None:
         first, remedy = exponents.first, f"categorical={texts.name!r}"
         texts.note_reading("numbers", first, number(float(first)), remedy)
     if not has_points:
+        longest = pa.compute.max(pa.compute.utf8_length(texts.array)).as_py()
+        texts.notes += _about_codes(texts.name, texts.first, longest)
         return Guess("numeric", replace(format, whole=True))
     return Guess("numeric", format, [], ".", not format.thousands and texts.all(_EITHER_WAY))
+
+
+def _about_codes(name: str, first: str, n_digits: int) -> list[str]:
+    """Say that whole numbers may be postal codes, or have more digits than a float."""
+    if n_digits > _MOST_DIGITS:
+        return [
+            f"{name!r} holds whole numbers with more than {_MOST_DIGITS} digits, of which the last "
+            f"ones are lost. If they are ids or codes, use categorical={name!r} or drop={name!r}"
+        ]
+    if _OF_POSTAL_CODES.search(name):
+        return [
+            f"{name!r} is read as numbers: {first!r} is a size. Postal codes are not, and lose "
+            f"their leading zeros as numbers. If they are codes, use categorical={name!r}"
+        ]
+    return []
 
 
 def _as_numbers(texts: _Texts, format: ColumnFormat, ways: list[_Way]) -> Guess:
@@ -453,6 +480,14 @@ def _as_dates(texts: _Texts, way: _Way, other: _Texts) -> Guess:
 
 def _categories(known: _Texts, format: ColumnFormat) -> Guess:
     """Return categories, with a note if the texts look like months, numbers or parts of years."""
+    sample = known.sample()
+    if known.n_rows and sample.all("[0-9]"):
+        formats = [replace(format, date_format=written) for written in DATE_FORMATS]
+        dates = [_Way(sample, "date", each) for each in formats]
+        best = max(dates, key=lambda way: way.read.n_rows)
+        if np.any([way.is_read for way in dates], axis=0).all():
+            said = "holds dates that are written in several ways"
+            return known.as_text(format, said, best.read.first, best.left.first)
     if not known.n_rows or known.note_dates(_MONTHS, "treated as text"):
         return Guess("categorical", format)
     n_numbers = int(known.counts[known.matching(_BEGINS_AS_A_NUMBER)].sum())

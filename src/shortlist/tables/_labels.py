@@ -22,6 +22,8 @@ pa = load_extra("pyarrow", needed_for="Reading tables")
 load_extra("pyarrow.compute", needed_for="Reading tables")
 pd = load_extra("pandas", needed_for="Reading tables")
 
+#: Floats hold all whole numbers up to this one.
+_LARGEST_EXACT = 1 << 53
 #: Ids whose repetitions are counted.
 _MOST_IDS = 1 << 22
 _SCIENTIFIC = r"^[0-9](\.[0-9]+)?[eE]\+[0-9]+$"
@@ -54,7 +56,15 @@ def as_ids(column: Any, name: str, *, place: Place = SOMEWHERE, more: str = "") 
             f"these rows from the table, or fill the column.{more}"
         )
     if pa.types.is_floating(column.type):
-        return np.array([number_text(value) for value in column.to_pylist()], dtype=object)
+        numbers = column.to_numpy()
+        if (np.abs(numbers) > _LARGEST_EXACT).any():
+            warnings.warn(
+                f"The id {name!r} holds floats with more than 15 digits. Something has shortened "
+                "them, and different cases may share one. Export the table with ids as text.",
+                TableNote,
+                stacklevel=2,
+            )
+        return np.array([number_text(value) for value in numbers.tolist()], dtype=object)
     # Whole numbers that were written as floats, such as 1.0.
     texts = pa.compute.cast(column, pa.string())
     texts = pa.compute.replace_substring_regex(texts, r"^(-?[0-9]+)\.0+$", r"\1")

@@ -41,7 +41,7 @@ from .model import ModelCard, TableModel, labels_of, versions_in_use
 from .money import Money, money_of, weighed_columns
 from .options import ReadOptions
 from .read import open_table
-from .recalibrate import recalibrate_table
+from .recalibrate import about_known, recalibrate_table
 from .rules import measure_out_of_fold, measure_test_rows
 from .schema import TableRows, TableSchema, is_missing, reference_values
 from .work import WorkColumns
@@ -366,11 +366,15 @@ class _Fit:
             self.capacity.as_ratio(rare_share(is_rare))
 
     def check_unlabelled(self) -> None:
-        """Raise an error for unlabelled rows that cannot be read, before any model is fitted."""
-        path = self.unlabelled
-        if path is not None and str(path) != "-" and not path.is_dir():
-            with self.schema.open(path) as source:
-                self.schema.rows(source)
+        """Raise an error for unlabelled rows that cannot be used, before any model is fitted."""
+        if self.unlabelled is None or str(self.unlabelled) == "-":
+            return
+        prints = RowFingerprints.of(self.learned, key=self.promise["random_state"])
+        with self.schema.open(self.unlabelled) as source:
+            counts = [prints.count(prints.hashes_of(rows)) for rows in self.schema.rows(source)]
+            source.take_notes()
+        if counts:
+            about_known(prints, prints.seen_of(np.sum(counts, axis=0)), self.unlabelled)
 
     def measured(self, model: TableModel) -> FitResult:
         """Measure a model on rows that it has not seen, and put that into its card.

@@ -19,7 +19,7 @@ from ..thresholds import CalibratedThreshold
 from ..thresholds.promise import check_guarantee
 from ..thresholds.samples import RowFacts
 from .cases import CaseReader, Columns, RowsRead
-from .learned_rows import ColumnProfile
+from .learned_rows import ColumnProfile, RowFingerprints, SeenRows
 from .model import ModelCard, TableModel
 from .monitor import Finding
 from .options import ReadOptions
@@ -112,7 +112,7 @@ def recalibrate_table(
     with Columns() as every, Columns() as kept:
         for rows in read:
             every.add(**_facts(model, rows))
-        notes = _leave_out_known(model, every, path)
+        notes = about_known(model.fingerprints, model.fingerprints.seen_in(every), path)
         n_kept = n_before = 0
         for block in every.blocks():
             own = ~block["too_large"] & ~(block["known"] & bool(notes))
@@ -177,10 +177,8 @@ def _n_flagged(found: CalibratedThreshold, block: dict[str, Any]) -> int:
     return int(np.count_nonzero(flagged))
 
 
-def _leave_out_known(model: TableModel, every: Columns, path: Path) -> list[str]:
-    """Say that rows that the model knows are left out, if there are any and this can be done."""
-    prints = model.fingerprints
-    seen = prints.seen_in(every)
+def about_known(prints: RowFingerprints, seen: SeenRows, path: Path) -> list[str]:
+    """Say that rows that a model knows are left out; raise an error if that cannot be done."""
     if not seen.is_surprising:
         return []
     about = f"{seen.n_seen:,} of {seen.n_items:,} rows of {path} trained or calibrated this model"
