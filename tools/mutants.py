@@ -41,6 +41,8 @@ ATOMIC = ("tests/atomic/test_atomic.py",)
 DURABLE = ("tests/stream/test_durable.py",)
 SWAP = ("tests/service/test_swap.py",)
 CLOCK = ("tests/service/test_clock.py",)
+DRIFT = ("tests/service/test_drift_alarm.py", "-k", "first or restart or anew")
+SHIFTS = ("tests/statistical/test_report_drift.py", "-k", "seldom")
 WORK = ("tests/online/test_budget_work.py",)
 ALARM = ("tests/online/test_alarm.py",)
 EFFORTS = ("tests/thresholds/test_efforts.py",)
@@ -136,6 +138,9 @@ MUTANTS = [
     Mutant("prevalences do not share", "multiclass/_capacities.py", "error / (len(self.classes) + 1)", "error"),
     Mutant("Holm without a correction", "tables/drift.py", "min(1.0, (len(ranked) - place) * each", "min(1.0, 1 * each"),
     Mutant("Holm not monotone", "tables/drift.py", "least = max(least, min(1.0,", "least = max(0.0, min(1.0,"),
+    Mutant("lists compared with folds", "service/_replica.py", "DriftAlarm(calibration) if is_own else None", "DriftAlarm(calibration)", DRIFT),
+    Mutant("first scores gathered twice", "service/_replica.py", "            self.first = ()\n            self._gather", "            self._gather", DRIFT),
+    Mutant("bins chosen by the rows they count", "tables/learned_rows.py", "_categories(values[chooses]), values[~chooses]", "_categories(values), values", SHIFTS),
     # An unknown prevalence, and weights
     Mutant("tested at twice the error", "thresholds/guarantees.py", "float(b / (1 + b))) <= error", "float(b / (1 + b))) <= 2 * error"),
     Mutant("hits turned to the wrong side", "thresholds/guarantees.py", "    if b > 1:", "    if b < 1:"),

@@ -12,7 +12,7 @@ from __future__ import annotations
 import copy
 import json
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -48,6 +48,7 @@ __all__ = [
 REFUSED_BY_COUNT = USED_UP_ELSEWHERE
 #: The code of an item that is worth less than a slot; the controller does not see it.
 NOT_WORTH = 100
+_N_FIRST = 500  # scores of a queue that later ones are compared with
 _JUMPS = 4  # moments that a controller refuses before it believes them
 
 
@@ -129,6 +130,7 @@ class Replica:
         self.store, self.settings, self.build, self.seq = store, settings, build, seq
         self.is_own, self.model = is_own, 0
         self.drift: DriftAlarm | None = None
+        self.first: tuple[float, ...] = ()
         self._load(state)
 
     @classmethod
@@ -150,11 +152,14 @@ class Replica:
         self.identity: Any = state.get("identity")
         if state["model"] != self.model:
             self._change_model(state["model"])
+        if self.model and self.drift is None:
+            self.first = ()
+            self._gather(state.get("first", ()))
 
     def state(self) -> str:
         """Return the state of the controller as text, with the model in force."""
         known = {"model": self.model, "controller": self.controller.state()}
-        return json.dumps({**known, "identity": self.identity})
+        return json.dumps({**known, "identity": self.identity, "first": self.first})
 
     def fork(self) -> Replica:
         """Return a copy that may be thrown away: a rewind keeps the original."""
@@ -180,6 +185,14 @@ class Replica:
         """Let the alarm see scores."""
         if self.drift is not None:
             self.drift.update(scores)
+        elif self.model:
+            self._gather(scores)
+
+    def _gather(self, scores: Sequence[float]) -> None:
+        """Let the first scores be what later ones are compared with; the rest of a group is not."""
+        self.first = (*self.first, *scores)[:_N_FIRST]
+        if len(self.first) == _N_FIRST:
+            self.drift = DriftAlarm(self.first)
 
     def apply(self, event: Entry) -> None:
         """Make the change that an event records."""
@@ -207,10 +220,10 @@ class Replica:
     def _change_model(self, model: int) -> Any:
         """Let the alarm compare with another model; return the model's calibration scores."""
         calibration = calibration_of(self.store, model)
-        # An alarm about scores of other models than the calibrated ones would be false.
+        # Calibration scores of models of folds are not like those of the model that ranks lists.
         is_own = has_own_calibration(self.store, model)
         self.drift = DriftAlarm(calibration) if is_own else None
-        self.model = model
+        self.model, self.first = model, ()
         return calibration
 
     def _decide_again(self, run: list[Entry]) -> None:

@@ -228,7 +228,9 @@ class QueueView:
             yield "claims", message, oldest
         replica = self.call.service.decider(self.row.name).replica
         if replica is not None and replica.drift is not None and replica.drift.raised:
-            message = "Scores are no longer like the calibration scores of the model."
+            others = f"the first {len(replica.first)} of this queue and its model"
+            others = others if replica.first else "the calibration scores of the model"
+            message = f"Scores are no longer like {others}."
             yield "drift", message, self.at
 
     def _rate_alarms(self, queue: Queue) -> Iterator[tuple[str, str, float]]:
