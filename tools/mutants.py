@@ -50,6 +50,7 @@ EFFORT_LAWS = ("tests/properties/test_effort_laws.py",)
 JOINT = ("tests/engines/test_local.py", "-k", "an_assignment_is")
 PROBES = ("tests/online/test_online_probes.py",)
 NEEDED = ("tests/metrics/test_needed.py",)
+BY_GROUP = ("tests/tables/test_groups.py",)
 MISSED = ("tests/feedback/test_missed.py",)
 _PATIENCE = 600  # seconds
 _NEEDED = (
@@ -133,6 +134,9 @@ MUTANTS = [
     Mutant("the last capacity that is not enough", "metrics/_curve.py", "high=float(self.fraction[min(unsure[-1] + 1, self.fraction.size - 1)])", "high=float(self.fraction[unsure[-1]])", NEEDED),
     Mutant("a detection that is only likely", "metrics/_curve.py", "self.thresholds[self.at_threshold_low >= detection]", "self.thresholds[self.detection >= detection]", NEEDED),
     Mutant("a lower end too high", "metrics/_curve.py", "low=float(self.fraction[max(can - 1, 0)])", "low=float(self.fraction[min(can + 1, found[0])])", NEEDED),
+    Mutant("groups do not share the error", "tables/groups.py", "0.05 / len(names)", "0.05", BY_GROUP),
+    Mutant("a floor one short", "tables/groups.py", "math.ceil(exact(detection)", "math.floor(exact(detection)", BY_GROUP),
+    Mutant("a floor beyond the capacity", "tables/groups.py", "is_enough = least <= allowed", "is_enough = True", BY_GROUP),
     Mutant("classes do not share", "multiclass/_rule.py", "share = error / max(n_limits, 1)", "share = error"),
     Mutant("prevalences cost nothing", "multiclass/_rule.py", "error, ratios = error / 2, capacities", "error, ratios = error, capacities"),
     Mutant("prevalences do not share", "multiclass/_capacities.py", "error / (len(self.classes) + 1)", "error"),

@@ -2,6 +2,7 @@
 
 import json
 
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
@@ -23,7 +24,7 @@ def test_a_detection_is_planned(model_file, new_cases):
     shown = run(model_file, new_cases, "--find", 0.5)
     assert shown.exit_code == 0, shown.output
     words = " ".join(shown.stdout.split())
-    assert f"To find 50.0 % of the rare cases takes {needed['n_flagged']} reviews of these" in words
+    assert f"To find 50 % of the rare cases takes {needed['n_flagged']} reviews of these" in words
     assert "keep the escape rate" in words
     assert "The model's capacity of 10.0 %" in words
     without = json.loads(run(model_file, new_cases, "--json").stdout)
@@ -43,3 +44,31 @@ def test_a_detection_needs_labelled_cases(model_file, new_cases):
     result = run(model_file, "--reviews", new_cases, "--find", 0.5)
     assert result.exit_code == 2
     assert "--find needs labelled cases" in result.stderr
+
+
+def test_groups_share_one_threshold(model_file, new_cases, tmp_path):
+    """Their numbers add up to those of the rule; a floor says what it takes."""
+    table = pd.read_csv(new_cases)
+    table["region"] = ["north", "south", "west", "west"] * (len(table) // 4)
+    table.to_csv(tmp_path / "regions.csv", index=False)
+    options = (model_file, tmp_path / "regions.csv", "--segment", "region", "--find", 0.5)
+    said = json.loads(run(*options, "--json").stdout)
+    assert [group["group"] for group in said["groups"]] == ["west", "north", "south"]
+    for name in ("flagged", "found"):
+        assert sum(group[name] for group in said["groups"]) == said["rules"][0][name]
+    assert sum(group["list_share"] for group in said["groups"]) == pytest.approx(1)
+    assert said["floor"]["allowed"] == 80
+    shown = run(*options)
+    assert shown.exit_code == 0, shown.output
+    words = " ".join(shown.stdout.split())
+    assert "Who is found by the one threshold" in words
+    assert "in every group takes" in words
+    assert "can be unlawful" in words
+    assert json.loads(run(model_file, new_cases, "--json").stdout)["groups"] == []
+
+
+def test_a_column_of_groups_must_be_there(model_file, new_cases):
+    """The message names the option and the columns."""
+    result = run(model_file, new_cases, "--segment", "nowhere")
+    assert result.exit_code == 2
+    assert "nowhere" in result.stderr

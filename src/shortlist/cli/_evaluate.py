@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .._core.written import between, counted, number
+from .._core.written import between, counted, number, stated_percent
 from . import _options as options
 from . import _shell as shell
 
 if TYPE_CHECKING:
-    from ..metrics import NeededCapacity
     from ..tables.learned_rows import SeenRows
     from ..tables.measure import Evaluation
     from ..tables.reviews import MissedResult
@@ -28,6 +27,7 @@ def evaluate(
     target: options.Column = None,
     capacities: bool = False,
     find: options.Number = None,
+    segment: options.Column = None,
     load: Annotated[int, typer.Option(min=1)] = 1,
     reviews: options.File = None,
     period: options.Text = None,
@@ -50,6 +50,8 @@ def evaluate(
 
     --capacities compares capacities from a quarter to four times the model's own. --find 0.9 says
     how many reviews it takes to find nine in ten rare cases, and whether the capacity is enough.
+    --segment region shows who is found under the one threshold; with --find 0.5, also what it would
+    cost to find half of the rare cases in every group.
 
     --reviews reviews.csv estimates how many rare cases are missed. The table has a row for each
     reviewed case, with the columns that select --probe wrote and the label that the review found.
@@ -63,6 +65,8 @@ def evaluate(
         Show what other capacities and reviewers would find.
     find
         A share of the rare cases to find, such as --find 0.9: says how many reviews it takes.
+    segment
+        A column with groups, such as --segment region: measures the same rule in each of them.
     load
         With --capacities: how many cases one more reviewer handles, such as --load 20.
     period
@@ -75,8 +79,9 @@ def evaluate(
     """
     if (data is None) == (reviews is None):
         raise typer.BadParameter("Missing argument 'DATA': give a table, or --reviews reviews.csv")
-    if reviews is not None and find is not None:
-        raise typer.BadParameter("--find needs labelled cases: give DATA in place of --reviews")
+    if reviews is not None and (find is not None or segment is not None):
+        option = "--segment" if find is None else "--find"
+        raise typer.BadParameter(f"{option} needs labelled cases: give DATA in place of --reviews")
     for_reviews = {"period": period, "id": id, "confidence": confidence, "challenger": challenger}
     for option, given in for_reviews.items():
         if reviews is None and given is not None:
@@ -103,7 +108,9 @@ def evaluate(
     work = WorkColumns(value, effort, budget, worth, unit)
     settings: dict[str, Any] = {"target": target, "load": load, "reading": reading, "work": work}
     with shell.progress("reading") as show:
-        result = evaluate_table(loaded, data, find=find, on_progress=show, **settings)
+        result = evaluate_table(
+            loaded, data, find=find, segment=segment, on_progress=show, **settings
+        )
     _warn_of_seen(result.seen)
     shell.tell((), result.findings)
     if as_json:
@@ -112,8 +119,9 @@ def evaluate(
         _print_capacities(result)
     else:
         _print_evaluation(result)
-    if result.needed is not None and not as_json:
-        _print_needed(result, result.needed)
+    if not as_json:
+        _print_needed(result)
+        _print_groups(result)
 
 
 def _warn_of_seen(seen: SeenRows | None) -> None:
@@ -194,15 +202,16 @@ def _print_capacities(result: Evaluation) -> None:
         )
 
 
-def _print_needed(result: Evaluation, needed: NeededCapacity) -> None:
+def _print_needed(result: Evaluation) -> None:
     """Say how many reviews a share of the rare cases takes, and what that means for the model."""
-    share = shell.percent(needed.detection)
+    if (needed := result.needed) is None:
+        return
+    share, escape = stated_percent(needed.detection), stated_percent(1 - needed.detection)
     typer.echo(
         f"To find {share} of the rare cases takes {counted(needed.n_flagged, 'review')} of these "
         f"{result.n_items:,} cases ({shell.percent(needed.fraction)}); of new cases, "
         f"{between(needed.low, needed.high)} (95 %). Reviews of {shell.percent(needed.high)} keep "
-        f"the escape rate, the share of the rare cases that nobody reviews, below "
-        f"{shell.percent(1 - needed.detection)}."
+        f"the escape rate, the share of the rare cases that nobody reviews, within {escape}."
     )
     verdict = {True: "is enough", False: "is not enough", None: "may be enough, or not"}
     typer.echo(
@@ -210,6 +219,35 @@ def _print_needed(result: Evaluation, needed: NeededCapacity) -> None:
         f"{verdict[needed.judge(result.capacity_fraction)]}; its own escape rate here is "
         f"{shell.percent(1 - result.model.detection)}."
     )
+
+
+_GROUPS: shell.Cells = {
+    "Group": ("group", str),
+    "Rare": ("n_rare", number),
+    "Flags": ("flagged", number),
+    "Of the list": ("list_share", shell.percent),
+    "Detection": ("detection", shell.percent),
+    "95 % interval": ("detection_interval", shell.interval),
+    "Precision": ("precision", shell.percent),
+    "Its interval": ("precision_interval", shell.interval),
+}
+
+
+def _print_groups(result: Evaluation) -> None:
+    """Show who is found under the one threshold, and what a floor would cost."""
+    if not result.groups:
+        return
+    shell.print_table(
+        _GROUPS,
+        result.groups,
+        title="Who is found by the one threshold",
+        caption="The intervals of a column hold for all groups at once.",
+    )
+    if result.floor is not None:
+        typer.echo(
+            f"{result.floor.in_words} Other thresholds for groups of people can be unlawful: ask "
+            "before you use them."
+        )
 
 
 # --- what is missed ---

@@ -46,6 +46,11 @@ class CountedRows:
         """The number of rare rows."""
         return int(self.counts[:, 1].sum())
 
+    @property
+    def share(self) -> EstimatedShare:
+        """The share of the rare rows."""
+        return EstimatedShare(self.n_rare, self.n_items)
+
     def flags(self, rule: str) -> tuple[int, int]:
         """Return how many rows a rule flags, and how many of these are rare."""
         flagged = self._by_flag(rule)[0]
@@ -59,8 +64,7 @@ class CountedRows:
         With `first`, the rows that this rule flags come before all others.
         """
         cells = np.concatenate(self._by_flag(first)) if first else self._summed(self.counts, 2)
-        share = EstimatedShare(self.n_rare, self.n_items)
-        wanted = [capacity.max_flags(self.n_items, share) for capacity in capacities]
+        wanted = [capacity.max_flags(self.n_items, self.share) for capacity in capacities]
         return _curve(cells[cells.any(axis=1)], np.array(wanted, dtype=np.int64))
 
     def _by_flag(self, rule: str) -> Ints:

@@ -7,11 +7,11 @@ import warnings
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from .._core.intervals import Interval, proportion_interval
-from .._core.labels import EstimatedShare
 from .._core.ranking import lift
 from .._core.validation import check_number
 from ..capacity import Capacity, exact
@@ -19,6 +19,7 @@ from ..exceptions import TableError, TableNote
 from ..metrics import CapacityCurve, NeededCapacity
 from ..metrics.counted import CountedRows, count_rows
 from .cases import CaseReader, Columns, RowsRead
+from .groups import Floor, GroupCodes, GroupResult, by_group, price_of_floor
 from .learned_rows import SeenRows
 from .model import RuleResult, TableModel, labels_of
 from .money import Money, money_of, weighed_columns
@@ -72,7 +73,8 @@ class Evaluation:
     `curve` has lists of all lengths, and `capacities` those of a quarter to four times the
     capacity. `needed` is what it takes to find a share that was asked for. `seen` tells how many of
     the rows trained or calibrated the model; None if that is not known. `money` is what is found in
-    values, if the rows have any. `findings` tell what does not fit the model card.
+    values, if the rows have any. `groups` are what the rule finds in each group, with the `floor`
+    that was asked for. `findings` tell what does not fit the model card.
     """
 
     n_items: int
@@ -87,6 +89,8 @@ class Evaluation:
     needed: NeededCapacity | None = None
     seen: SeenRows | None = None
     money: Money | None = None
+    groups: list[GroupResult] = field(default_factory=list)
+    floor: Floor | None = None
     findings: list[Finding] = field(default_factory=list)
 
     @property
@@ -102,6 +106,7 @@ def evaluate_table(
     target: str | None = None,
     load: int = 1,
     find: float | None = None,
+    segment: str | None = None,
     reading: ReadOptions | None = None,
     work: WorkColumns | None = None,
     on_progress: RowsRead | None = None,
@@ -120,7 +125,10 @@ def evaluate_table(
     load : int, default=1
         How many rows one more reviewer handles.
     find : float, default=None
-        A share of the rare cases to find, such as 0.9; says how many reviews that takes.
+        A share of the rare cases to find, such as 0.9; says how many reviews that takes, and with
+        `segment`, what it costs to find that share in every group.
+    segment : str, default=None
+        A column with groups, to measure the rule in each; all have the same threshold.
     reading : ReadOptions, default=None
         What to know about this file; `None` reads it as the table of the fit.
     work : WorkColumns, default=None
@@ -141,8 +149,9 @@ def evaluate_table(
     target = model.schema.target if target is None else target
     work = work or WorkColumns()
     model = model.reading_work(work)
-    read = CaseReader(model, path, target=target, reading=reading, on_progress=on_progress)
-    known = model.fingerprints
+    options: dict[str, Any] = {"target": target, "segment": segment, "on_progress": on_progress}
+    read = CaseReader(model, path, reading=reading, **options)
+    known, codes = model.fingerprints, GroupCodes()
     with Columns() as found:
         for rows in read:
             found.add(
@@ -152,6 +161,7 @@ def evaluate_table(
                 lifted=lift(model.list_scores(rows)),  # as lists have them
                 key=model.tie_keys(rows.X, rows.ids),
                 hashes=known.hashes_of(rows),
+                group=None if rows.segments is None else codes.of(rows.segments),
                 **weighed_columns(model, rows),
             )
         rules = {"flagged": "this model", "by_default": BY_DEFAULT}
@@ -167,7 +177,23 @@ def evaluate_table(
         )
         money = money_of(model, found, budget=work.budget, worth=work.worth)
         seen = known.seen_in(found)
-    return replace(evaluation, seen=seen, money=money, findings=read.monitor.findings())
+        allowed = model.flag_capacity.max_flags(counted.n_items, counted.share)
+        groups = {} if segment is None else _by_group(codes, found, find, allowed)
+    findings = read.monitor.findings()
+    return replace(evaluation, seen=seen, money=money, findings=findings, **groups)
+
+
+def _by_group(
+    codes: GroupCodes, found: Columns, find: float | None, allowed: int
+) -> dict[str, Any]:
+    """Measure the rule in each group, and what it costs to find a share in every group."""
+    names, own = codes.largest(found["group"])
+    is_rare, flagged = found["is_rare"].astype(bool), found["flagged"].astype(bool)
+    groups, floor = by_group(names, own, is_rare, flagged), None
+    if find is not None:
+        order = np.lexsort((found["key"], -found["lifted"]))
+        floor = price_of_floor(names, own, is_rare, order, detection=find, allowed=allowed)
+    return {"groups": groups, "floor": floor}
 
 
 def evaluation_of(
@@ -185,7 +211,7 @@ def evaluation_of(
     """
     paid = paid or {}
     n_items, n_rare = counted.n_items, counted.n_rare
-    share = EstimatedShare(n_rare, n_items)
+    share = counted.share
     spread, others = spread_capacities(n_items), _scaled(capacity, share)
     more = Capacity.count(capacity.max_flags(n_items, share) + load)
     curve = counted.curve([*spread, *others, capacity, more])
