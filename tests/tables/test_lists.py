@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from made_cases import make_cases
-from shortlist import Capacity
+from shortlist import Capacity, Worth
 from shortlist.exceptions import TableError, TooManyFlagsError
-from shortlist.tables import flag_rows, select_rows
+from shortlist.tables import WorkColumns, flag_rows, select_rows
 from shortlist.tables.write import TableWriter, spreadsheet_safe
 
 
@@ -110,3 +110,49 @@ def test_headings_are_escaped_too():
     assert lines[0] == '"\'=a","b"'
     assert lines[1] == '"\'@x",-1'
     assert listed.n_escaped == 1
+
+
+@pytest.mark.parametrize("precision", [0.1, 0.5, 0.9])
+def test_a_precise_list_is_what_the_classifier_selects(
+    table_fit, new_cases, precision, monkeypatch
+):
+    """Also where only the first rows of a long table are held; the note counts what is left."""
+    model, new = table_fit.model, new_cases
+    with model.schema.open(new) as source:
+        rows = model.schema.read(source)
+    worth = Worth.precision(precision)
+    selected = model.classifier.select(rows.X, Capacity.count(60), ids=rows.ids, worth=worth)
+    monkeypatch.setattr("shortlist.tables.select._SPARE", 0)
+    listed = select_rows(model, new, count=60, precision=precision)
+    assert {row["row"] - 1 for row in listed.rows} == set(np.flatnonzero(selected))
+    assert [f"{len(listed):,} of 60 places" in note for note in listed.notes] == [True] * (
+        len(listed) < 60
+    )
+
+
+def test_a_promised_precision_counts_every_row_of_an_id(table_fit, new_cases, tmp_path):
+    """Each row is a test; with four times as many, as many cases need stronger evidence."""
+    model, new = table_fit.model, new_cases
+    once = select_rows(model, new, count=200, precision=0.2)
+    pd.concat([pd.read_csv(new)] * 4).to_csv(tmp_path / "repeated.csv", index=False)
+    often = select_rows(model, tmp_path / "repeated.csv", count=200, precision=0.2)
+    assert len(often) < len(once)
+
+
+def test_what_a_precise_list_cannot_have(table_fit, new_cases):
+    """Probes, values, and more than everything."""
+    model, new = table_fit.model, new_cases
+    with pytest.raises(ValueError, match=r"probe=\.\.\. cannot be combined"):
+        select_rows(model, new, count=5, precision=0.5, probe=0.5)
+    with pytest.raises(TableError, match=r"precision=\.\.\. cannot be combined with value"):
+        select_rows(model, new, count=5, precision=0.5, work=WorkColumns(value="amount"))
+    with pytest.raises(ValueError, match="at most 1"):
+        select_rows(model, new, count=5, precision=1.5)
+
+
+def test_too_few_common_rows_are_named(table_fit, new_cases):
+    """The note says how many any list needs."""
+    model, new = table_fit.model, new_cases
+    listed = select_rows(model, new, count=1, precision=0.5)
+    assert len(listed) == 0
+    assert "Any list needs 1,599 of these" in listed.notes[-1]

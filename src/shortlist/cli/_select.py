@@ -31,6 +31,7 @@ def select(
     exclude: options.File = None,
     id: options.Column = None,
     probe: options.Probe = 0,
+    precision: options.Number = None,
     read: options.Read = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -50,6 +51,10 @@ def select(
     probe
         Share of the places for cases below the cut, drawn at random, such as --probe 0.1. Their
         outcomes tell what is missed: shortlist evaluate --reviews.
+    precision
+        End the list early, on average with at least this share of rare cases on it, such as
+        --precision 0.5. The model must have been fitted with --folds 1, or recalibrated with
+        --target.
     """
     if not count and budget is None:
         raise typer.BadParameter(
@@ -73,6 +78,7 @@ def select(
             id=id,
             exclude=exclude,
             probe=probe,
+            precision=precision,
             reading=options.read_options(read),
             work=WorkColumns(value, effort, budget, worth, unit),
             on_progress=show,

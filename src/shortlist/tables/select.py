@@ -16,8 +16,10 @@ from .._core.ids import tie_keys_of
 from .._core.probing import BY_SCORE, PROBE, check_probe, draw_probes, probe_seed
 from .._core.ranking import lift
 from .._core.validation import check_seed
+from .._core.written import stated_percent
 from ..exceptions import TableError
-from ..worth import expected_worth
+from ..thresholds.lists import promised_precision
+from ..worth import Worth, expected_worth
 from ._labels import RepeatedIds
 from .cases import CaseReader, CaseRows
 from .model import TableModel
@@ -98,6 +100,7 @@ def select_rows(
     id: str | None = None,
     exclude: Path | None = None,
     probe: float = 0,
+    precision: float | None = None,
     reading: ReadOptions | None = None,
     work: WorkColumns | None = None,
     on_progress: Progress | None = None,
@@ -130,6 +133,10 @@ def select_rows(
     probe : float, default=0
         Share of the places for rows below the cut, drawn at random; in each segment of its own.
         Their outcomes say what is missed (``shortlist evaluate --reviews``).
+    precision : float, default=None
+        The share of the list that is rare, at least, on average: on a quiet day the list is
+        shorter than `count`, and a note says why. It needs a model with calibration rows that were
+        held out, or that was recalibrated with labels. Not with `probe`, values or efforts.
     reading : ReadOptions, default=None
         What to know about this file; `None` reads it as the table of the fit.
     work : WorkColumns, default=None
@@ -145,7 +152,9 @@ def select_rows(
         that raised the score; and notes.
     """
     work = (work or WorkColumns()).for_list(model.schema.work)
-    _check_count(count, segment, probe, work)
+    worth = None if precision is None else Worth.precision(precision)
+    promised_precision(worth, probe=check_probe(probe))
+    _check_count(count, segment, probe, work, precision)
     on_progress = on_progress or (lambda step, done, total: None)
     model = replace(model, schema=replace(model.schema, work=work if work.columns else None))
     needs_all = probe or work.is_given or isinstance(count, Mapping)
@@ -171,6 +180,8 @@ def select_rows(
         places = _most_value(model, ranked, count, work, notes)
     else:
         places = _cut(ranked, count, read, segment, path, notes)
+        if precision is not None:
+            places = _precise(model, ranked, places, precision, pool.n_scored, notes)
         if check_probe(probe):
             places, probes = _with_probes(model, ranked, places, probe)
     listed = ranked.take(places)
@@ -202,13 +213,17 @@ def select_rows(
 
 
 def _check_count(
-    count: int | Mapping[str, int] | None, segment: str | None, probe: float, work: WorkColumns
+    count: int | Mapping[str, int] | None,
+    segment: str | None,
+    probe: float,
+    work: WorkColumns,
+    precision: float | None,
 ) -> None:
     if (count is None) != (work.budget is not None):
         raise TableError(
             "Say how long the list may be: count=50, or budget=480 with effort=..., but not both."
         )
-    for option, given in (("segment", segment), ("probe", probe)):
+    for option, given in (("segment", segment), ("probe", probe), ("precision", precision)):
         if work.is_given and given:
             raise TableError(
                 f"{option}=... cannot be combined with value=..., effort=... or worth=... Make a "
@@ -238,7 +253,7 @@ class _Pool:
     def __init__(self, model: TableModel, most: Any) -> None:
         self._model, self._most = model, most
         self._parts: list[CaseRows] = []
-        self._n_held = 0
+        self._n_held = self.n_scored = 0
         self.ids = RepeatedIds()
 
     def add(self, cases: CaseRows) -> None:
@@ -250,6 +265,7 @@ class _Pool:
             scores = np.asarray(self._model.classifier.score_samples(cases.X), dtype=np.float64)
         self._parts.append(replace(cases, scores=scores))
         self._n_held += len(cases)
+        self.n_scored += len(cases)
         if self._most is not None and self._n_held > 2 * self._most + _SPARE:
             ranked = self.ranked()
             self._parts = [ranked.take(np.arange(min(self._most, len(ranked))))]
@@ -297,6 +313,33 @@ def _cut(
     ]
     places = [rows[:most] for rows, most in ranked.values()]
     return np.sort(np.concatenate([np.zeros(0, np.intp), *places]))
+
+
+def _precise(
+    model: TableModel,
+    cases: CaseRows,
+    places: Rows,
+    precision: float,
+    n_scored: int,
+    notes: list[str],
+) -> Rows:
+    """Return the first of some places, so many as keep a precision; note if that is not all.
+
+    An id that occurs more than once has one place of the list, and as many tests as rows.
+    """
+    common = model.classifier.rule_.common_scores(by_ids=cases.ids is not None)
+    first = cases.take(places)
+    keys = model.tie_keys(first.X, first.ids)
+    k = common.length(first.scores, keys, n_scored, precision)
+    if k < places.size:
+        needed, n_common = common.fewest(places.size, n_scored, precision), common.scores.size
+        more = f" Any list needs {needed:,} of these." if n_common < needed else ""
+        notes.append(
+            f"The list has {k:,} of {places.size:,} places: of a longer one, less than "
+            f"{stated_percent(precision)} might be rare on average, judged by {n_common:,} "
+            f"calibration cases that are known to be common.{more}"
+        )
+    return places[:k]
 
 
 def _check_segments(
