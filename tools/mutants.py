@@ -32,6 +32,7 @@ GROUPED_FIT = (
     "are_held or splitter or strat or trained",
 )
 FOLDS = ("tests/thresholds/test_folds.py",)
+PRECISE_LISTS = ("tests/thresholds/test_list_precision.py",)
 WITHOUT_OWN = ("tests/thresholds/test_without_own.py",)
 RANDOM_PARTS = ("tests/classifier/test_random_parts.py",)
 REPEATED = ("tests/classifier/test_repeated_rows.py",)
@@ -209,6 +210,13 @@ MUTANTS = [
     Mutant("products that are rounded count as whole", "_core/work.py", "& (scaled < _LARGEST_WHOLE)", "& (scaled < np.inf)", EFFORT_LAWS),
     Mutant("work may exceed its bound", "_core/work.py", "    if above.size:\n        raise", "    if False:\n        raise", EFFORTS),
     Mutant("a list takes one item too many", "thresholds/_knapsack.py", 'n = int(np.searchsorted(used, room, side="right"))', 'n = int(np.searchsorted(used, room, side="right")) + 1', EFFORT_LAWS),
+    Mutant("a p-value without its own item", "thresholds/precision.py", "(1 + n_before) * share.denominator", "n_before * share.denominator", PRECISE_LISTS),
+    Mutant("ties count for a new item", "thresholds/precision.py", 'np.searchsorted(np.sort(common), places, side="right")', 'np.searchsorted(np.sort(common), places, side="left")', PRECISE_LISTS),
+    Mutant("lists tested among themselves", "thresholds/lists.py", "self.tie_keys(rows), self.scores.size, precision)", "self.tie_keys(rows), rows.size, precision)", PRECISE_LISTS),
+    Mutant("items that a fold has seen", "thresholds/rules.py", "if others or sample.is_rare is None or", "if sample.is_rare is None or", PRECISE_LISTS),
+    Mutant("copies of common items", "thresholds/rules.py", "            sample = sample.one_of_each_group(self.terms.seed)", "            pass", PRECISE_LISTS),
+    Mutant("keys of ids and of rows compared", "thresholds/rules.py", "own.sorting_keys if by_ids == sample.keyed_by_ids else", "own.sorting_keys if True else", PRECISE_LISTS),
+    Mutant("one test for all rows of an id", "tables/select.py", "_precise(model, ranked, places, precision, pool.n_scored, notes)", "_precise(model, ranked, places, precision, len(ranked), notes)", ("tests/tables/test_lists.py", "-k", "precis")),
     Mutant("precision tested at many places", "thresholds/_worth.py", "share = promise.error / max(places.size, 1)", "share = promise.error", ("tests/thresholds/test_precision.py",)),
     # Probes, and what they say
     Mutant("probes beyond all flags", "online/_pacing.py", "and ints[USED] + drawn < ints[TOTAL]", "and True", PROBES),

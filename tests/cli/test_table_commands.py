@@ -67,6 +67,25 @@ def test_from_a_table_to_a_list(tmp_path, cases, new_cases, suffix):
     assert "One more reviewer, with room for 20 cases" in planned.stdout
 
 
+def test_a_list_ends_where_its_precision_would(tmp_path, cases, new_cases):
+    """With a note; a model of folds is refused, and says what to do."""
+    held_out, folds = tmp_path / "one.model", tmp_path / "folds.model"
+    for model, options in ((held_out, FIT), (folds, FIT[:-2])):
+        assert run("fit", cases, *options, "--fraction", 0.1, "-o", model).exit_code == 0
+    asked = ("select", held_out, new_cases, "--count", 60, "--precision")
+    listed = run_json(*asked, 0.5)
+    assert 0 < listed["count"] < 60
+    assert f"The list has {listed['count']} of 60 places" in listed["notes"][0]
+    for wrong, words in (
+        ((*asked, 0.5, "--probe", 0.1), "--probe cannot be combined"),
+        ((*asked, 2), "must be at most 1"),
+        (("select", folds, *asked[2:], 0.5), "fit --folds 1"),
+    ):
+        result = run(*wrong)
+        assert result.exit_code == 2, result.output
+        assert words in " ".join(result.stderr.split())
+
+
 @pytest.mark.parametrize(
     "capacity",
     [

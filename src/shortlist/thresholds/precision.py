@@ -24,7 +24,6 @@ would not do: its items had to pass a weaker test.
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
@@ -32,8 +31,6 @@ import numpy as np
 from .._core.arrays import Doubles, Floats, Rows
 from .._core.ranking import as_calibrated, dense_places, lift
 from ..capacity import exact
-
-_ABOUT = 1 + 1e-9
 
 
 class CommonScores(NamedTuple):
@@ -60,14 +57,12 @@ class CommonScores(NamedTuple):
 
         `scores` and `keys` are those of the items that the capacity allows, in order.
         """
-        share, tests = 1 - exact(precision), np.arange(1, scores.size + 1) * (self.scores.size + 1)
-        n_before = self.n_before(scores, keys)
-        close = np.flatnonzero((1 + n_before) * n_items <= float(share) * tests * _ABOUT)
-        passed = (k + 1 for k in close[::-1].tolist() if self._passes(k, n_before, n_items, share))
-        return next(passed, 0)
-
-    def _passes(self, k: int, n_before: Rows, n_items: int, share: Fraction) -> bool:
-        return (1 + int(n_before[k])) * n_items <= share * (k + 1) * (self.scores.size + 1)
+        share, n_common = 1 - exact(precision), self.scores.size
+        # In whole numbers of any size: p <= share * k / N.
+        n_before = self.n_before(scores, keys).astype(object)
+        most = np.arange(1, scores.size + 1).astype(object) * share.numerator * (n_common + 1)
+        passed = np.flatnonzero((1 + n_before) * share.denominator * n_items <= most)
+        return int(passed[-1]) + 1 if passed.size else 0
 
     def fewest(self, n_places: int, n_items: int, precision: float) -> int:
         """Return how many common items the shortest test of a list of `n_places` needs."""
