@@ -45,6 +45,7 @@ CLOCK = ("tests/service/test_clock.py",)
 DRIFT = ("tests/service/test_drift_alarm.py", "-k", "first or restart or anew")
 SHIFTS = ("tests/statistical/test_report_drift.py", "-k", "seldom")
 WORK = ("tests/online/test_budget_work.py",)
+PULL = ("tests/online/test_pull.py",)
 ALARM = ("tests/online/test_alarm.py",)
 EFFORTS = ("tests/thresholds/test_efforts.py",)
 EFFORT_LAWS = ("tests/properties/test_effort_laws.py",)
@@ -190,6 +191,11 @@ MUTANTS = [
     Mutant("no sync of a new state", "_core/files.py", "            os.fsync(file.fileno())", "            pass", ATOMIC),
     # Caps and clocks
     Mutant("flags of a budget not counted", "online/_pacing.py", "        ints[USED] += work", "        ints[USED] += 0"),
+    Mutant("a case that is asked for takes no slot", "online/_pacing.py", "    ints[USED] += 1\n", "    ints[USED] += 0\n", PULL),
+    Mutant("one slot more for waiting cases", "online/_pacing.py", "if ints[TOTAL] - ints[KEPT] - ints[USED] < 1:", "if ints[TOTAL] - ints[KEPT] - ints[USED] < 0:", PULL),
+    Mutant("a case is handed out again", "online/_pull.py", "                return self._flagged.pop(0)", "                return self._flagged[0]", PULL),
+    Mutant("patience never ends", "online/_pull.py", 'ends, closes = case.since + self.options["patience"]', "ends, closes = math.inf", PULL),
+    Mutant("a restart forgets waiting cases", "online/_pull.py", "            self._wait(_read_case(case))", "            _read_case(case)", PULL),
     Mutant("bucket takes no token", "online/_tracker.py", "ints[TOKENS] -= price", "ints[TOKENS] -= 0"),
     Mutant("bucket gives parts", "online/_tracker.py", "if ints[TOKENS] < price:", "if ints[TOKENS] < price // 2:"),
     Mutant("bucket overflows", "online/_tracker.py", "min(ints[TOKENS] + ints[REFILL], ints[MOST_TOKENS])", "ints[TOKENS] + ints[REFILL]"),
