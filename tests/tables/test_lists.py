@@ -13,6 +13,7 @@ from made_cases import make_cases
 from shortlist import Capacity, Worth
 from shortlist.exceptions import TableError, TooManyFlagsError
 from shortlist.tables import WorkColumns, flag_rows, select_rows
+from shortlist.tables.reasons import reasons_for
 from shortlist.tables.write import TableWriter, spreadsheet_safe
 
 
@@ -156,3 +157,45 @@ def test_too_few_common_rows_are_named(table_fit, new_cases):
     listed = select_rows(model, new, count=1, precision=0.5)
     assert len(listed) == 0
     assert "Any list needs 1,599 of these" in listed.notes[-1]
+
+
+def test_reasons_are_the_falls_of_the_score(table_fit, new_cases, monkeypatch):
+    """However many changes are scored together; without reasons, the list is the same."""
+    model = table_fit.model
+    with model.schema.open(new_cases) as source:
+        X = model.schema.read(source).X.head(30)
+    scores = model.classifier.score_samples(X)
+    falls = {
+        feature.name: scores
+        - model.classifier.score_samples(X.assign(**{feature.name: model.reference[feature.name]}))
+        for feature in model.schema.features
+    }
+    monkeypatch.setattr("shortlist.tables.reasons._AT_ONCE", 7)
+    found = reasons_for(model, X)
+    for row, reasons in enumerate(found):
+        order = sorted(falls, key=lambda name: -falls[name][row])
+        largest = [name for name in order if falls[name][row] > 0.01 * falls[order[0]][row]][:3]
+        assert [reason.column for reason in reasons] == largest
+        effects = [reason.effect for reason in reasons]
+        assert effects == pytest.approx([falls[name][row] for name in largest])
+    every, bare = (select_rows(model, new_cases, count=9, reasons=each) for each in (True, False))
+    assert set(every.columns) - set(bare.columns) == {"reasons"}
+    assert bare.columns["case"] == every.columns["case"]
+
+
+def test_many_columns_take_few_passes(table_fit, new_cases, monkeypatch):
+    """Columns are not scored one by one, and not where they have their usual value."""
+    model = table_fit.model
+    with model.schema.open(new_cases) as source:
+        X = model.schema.read(source).X.head(20)
+    X["amount"] = model.reference["amount"]
+    scored = []
+    score = type(model.classifier).score_samples
+    monkeypatch.setattr(
+        type(model.classifier),
+        "score_samples",
+        lambda self, X: scored.append(len(X)) or score(self, X),
+    )
+    assert "amount" not in {reason.column for each in reasons_for(model, X) for reason in each}
+    assert len(scored) == 2
+    assert scored[1] <= 20 * (len(model.schema.features) - 1)

@@ -32,6 +32,7 @@ def select(
     id: options.Column = None,
     probe: options.Probe = 0,
     precision: options.Number = None,
+    reasons: bool = True,
     read: options.Read = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -55,6 +56,8 @@ def select(
         End the list early, on average with at least this share of rare cases on it, such as
         --precision 0.5. The model must have been fitted with --folds 1, or recalibrated with
         --target.
+    reasons
+        Say what raised the score of each case; --no-reasons is faster for very many columns.
     """
     if not count and budget is None:
         raise typer.BadParameter(
@@ -79,6 +82,7 @@ def select(
             exclude=exclude,
             probe=probe,
             precision=precision,
+            reasons=reasons,
             reading=options.read_options(read),
             work=WorkColumns(value, effort, budget, worth, unit),
             on_progress=show,
@@ -135,21 +139,22 @@ def _numbers(selected: Selection, out: Path | None, notes: list[str]) -> dict[st
 
 
 def _print(selected: Selection) -> None:
-    hidden = ("inclusion", "reasons", None if selected.id is None else "row")
+    hidden = ("inclusion", None if selected.id is None else "row")
+    words = selected.in_words()
     # The longest texts come last.
-    shown = [*(name for name in selected.columns if name not in hidden), "reasons"]
+    shown = sorted((name for name in words if name not in hidden), key="reasons".__eq__)
     shell.print_texts(
         shown,
-        [[_text(name, row[name]) for name in shown] for row in selected.rows],
+        zip(*([_text(name, each) for each in words[name]] for name in shown), strict=True),
         n_left=0,
         n_right=4,
-        caption="In parentheses: how far the score would fall with the usual value.",
+        caption="In parentheses: how far the score would fall with the usual value."
+        if "reasons" in words
+        else None,
     )
 
 
 def _text(column: str, value: Any) -> str:
-    if column == "reasons":
-        return "; ".join(each.in_words for each in value)
     if column == "probability":
         return shell.percent(value)
     return f"{value:.4g}" if column == "score" else "" if value is None else str(value)

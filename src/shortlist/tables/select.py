@@ -86,8 +86,9 @@ class Selection:
 
     def in_words(self) -> dict[str, list[Any]]:
         """Return the columns with reasons as texts."""
-        reasons = map(reasons_in_words, self.columns["reasons"])
-        return {**self.columns, "reasons": list(reasons)}
+        if "reasons" not in self.columns:
+            return self.columns
+        return {**self.columns, "reasons": [*map(reasons_in_words, self.columns["reasons"])]}
 
 
 def select_rows(
@@ -101,6 +102,7 @@ def select_rows(
     exclude: Path | None = None,
     probe: float = 0,
     precision: float | None = None,
+    reasons: bool = True,
     reading: ReadOptions | None = None,
     work: WorkColumns | None = None,
     on_progress: Progress | None = None,
@@ -137,6 +139,9 @@ def select_rows(
         The share of the list that is rare, at least, on average: on a quiet day the list is
         shorter than `count`, and a note says why. It needs a model with calibration rows that were
         held out, or that was recalibrated with labels. Not with `probe`, values or efforts.
+    reasons : bool, default=True
+        Whether to measure what raised the score of each row, which takes longer the more columns
+        there are.
     reading : ReadOptions, default=None
         What to know about this file; `None` reads it as the table of the fit.
     work : WorkColumns, default=None
@@ -197,7 +202,7 @@ def select_rows(
         **named,
         "score": listed.scores,
         "probability": _probabilities(model, listed),
-        "reasons": reasons_for(model, listed.X, on_progress=on_progress),
+        **({"reasons": reasons_for(model, listed.X, on_progress=on_progress)} if reasons else {}),
         **probes,
         **listed.carried(),
     }
