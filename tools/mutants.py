@@ -39,6 +39,8 @@ REPEATED = ("tests/classifier/test_repeated_rows.py",)
 EVERY_ROW = ("tests/classifier/test_every_row_works.py", "-k", "single or recent")
 LISTS = ("tests/classifier/test_list_estimator.py", "-k", "one_model")
 ATOMIC = ("tests/atomic/test_atomic.py",)
+TURNOUT = ("tests/thresholds/test_turnout.py",)
+INVITED = ("tests/tables/test_turnout_lists.py",)
 DURABLE = ("tests/stream/test_durable.py",)
 SWAP = ("tests/service/test_swap.py",)
 CLOCK = ("tests/service/test_clock.py",)
@@ -237,6 +239,14 @@ MUTANTS = [
     Mutant("foreign types not refused", "models/files.py", "        if foreign and not trust:", "        if False:"),
     Mutant("every type is trusted", "models/files.py", "skops, trusted = load_skops(), trusted_types()", "skops = load_skops(); trusted = skops.get_untrusted_types(data=payload)"),
     # Joint capacities beyond memory
+    Mutant("a rate from a history taken as known", "thresholds/turnout.py", "return float(clopper_pearson_upper(came, invited, error=float(error)))", "return came / invited", TURNOUT),
+    Mutant("the whole error spent twice", "thresholds/turnout.py", "error /= 2", "error /= 1", TURNOUT),
+    Mutant("the next day left out", "thresholds/turnout.py", "error * (values.size + n_new) - n_new", "error * values.size", TURNOUT),
+    Mutant("one more than the slots", "thresholds/turnout.py", "np.cumsum(law[::-1])[::-1][slots + 1]", "np.append(np.cumsum(law[::-1])[::-1], 0)[slots + 2]", TURNOUT),
+    Mutant("one case too many comes", "thresholds/turnout.py", "return n_before", "return n_before + 1", TURNOUT),
+    Mutant("larger numbers forgotten", "thresholds/turnout.py", "law[-1] += moved[-1]", "pass", TURNOUT),
+    Mutant("days over the slots for certain not counted", "thresholds/turnout.py", "return int(sure.sum()) + Fraction(", "return Fraction(", TURNOUT),
+    Mutant("chances in the order of the table", "tables/select.py", "_invited(count, ranked.chances, confidence)", "_invited(count, ranked.chances[np.argsort(ranked.numbers)], confidence)", INVITED),
     Mutant("no row beyond the room", "distributed/functions.py", "min(k, most) + 1", "min(k, most)", JOINT),
     Mutant("candidates of every column", "distributed/_lists.py", "np.any([each.before", "np.all([each.before", JOINT),
 ]  # fmt: skip
