@@ -341,6 +341,11 @@ OPERATIONS = {
     "outcome": ("POST", "/v1/queues/{q}/outcomes", {"id": "a", "reviewer": "k", "rare": True}),
     "capacity": ("PUT", "/v1/queues/{q}/capacity", {"count": 5}),
     "model": ("POST", "/v1/queues/{q}/model", None),
+    "shadow": ("GET", "/v1/queues/{q}/shadow", None),
+    "set_shadow": ("PUT", "/v1/queues/{q}/shadow", None),
+    "end_shadow": ("DELETE", "/v1/queues/{q}/shadow", None),
+    "promote": ("POST", "/v1/queues/{q}/promote", None),
+    "back": ("POST", "/v1/queues/{q}/back", None),
     "observe": ("POST", "/v1/queues/{q}/observations", [case("b")]),
     "status": ("GET", "/v1/queues/{q}/status", None),
     "log": ("GET", "/v1/queues/{q}/log", None),
@@ -365,7 +370,7 @@ def test_every_operation_and_every_role(tmp_path, model_file):
         def ask(action, key, queue="default"):
             method, path, body = OPERATIONS[action]
             headers = {} if key is None else {"authorization": f"Bearer {key}"}
-            if action == "model":
+            if action in ("model", "set_shadow"):
                 headers["content-type"] = "application/octet-stream"
             return client.request(method, path.format(q=queue), json=body, headers=headers)
 
@@ -436,3 +441,34 @@ def test_a_case_that_is_not_answered_is_told_so(tmp_path, model_file):
         assert answer.status_code == 503
         assert answer.headers["retry-after"]
         assert "in time" in answer.json()["detail"]
+
+
+def test_too_many_cases_are_refused_before_they_are_read(service, monkeypatch):
+    """A list that would wait in vain costs nothing: its body is not even JSON."""
+    service.post(f"{BASE}/decisions", json=case("a"))
+    decider = service.service.decider("default")
+    headers = {"content-type": "application/json"}
+    monkeypatch.setattr(decider, "_n_submitted", decider._n_submitted + 500)
+    monkeypatch.setattr(decider, "_pace", 0.01)
+    refused = service.post(f"{BASE}/decisions", content=b"[" * 1_000_000, headers=headers)
+    assert (refused.status_code, refused.json()["detail"]) == (503, "Too many cases are waiting.")
+    assert refused.headers["retry-after"] == "1"
+    monkeypatch.setattr(decider, "_pace", 0.001)
+    assert service.post(f"{BASE}/decisions", json=case("b")).status_code == 200
+
+
+def test_cases_that_wait_together_show_how_long_one_takes(service):
+    """Large groups alone: a single case takes most of its time for the disk."""
+    decider = service.service.decider("default")
+    service.post(f"{BASE}/decisions", json=case("a"))
+    assert decider._pace == 0
+    service.post(f"{BASE}/decisions", json=[case(f"b{n}") for n in range(200)])
+    assert 0 < decider._pace < 0.1
+
+
+@pytest.mark.parametrize("path", ["/", "/dashboard.js", "/openapi.json"])
+def test_files_are_only_read(untouched, path):
+    """Whatever else is asked of them is refused."""
+    assert untouched.get(path).status_code == untouched.head(path).status_code == 200
+    for method in ("POST", "PUT", "DELETE"):
+        assert untouched.request(method, path).status_code == 404

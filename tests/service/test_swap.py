@@ -9,9 +9,10 @@ import httpx
 import pytest
 
 from shortlist import Capacity
-from shortlist.service._models import ModelCache
+from shortlist.service._models import ModelCache, Roster
+from shortlist.service.databases import opened
 from shortlist.tables import WorkColumns
-from tests.service.helpers import case, fit_small_model, serve, serving
+from tests.service.helpers import case, fit_small_model, new_queue, serve, serving
 
 BASE = "/v1/queues/default"
 FILE = {"content-type": "application/octet-stream"}
@@ -244,3 +245,26 @@ def test_the_id_column_belongs_to_the_queue(address, model_file, files, monkeypa
         assert client.get(f"{BASE}/status").json()["seen"] == 1
     with serving(address, None) as client:
         assert client.post(f"{BASE}/decisions", json=body).json()["repeated"]
+
+
+def test_two_swaps_at_once_wait_each_for_its_own_model(address):
+    """A worker that has loaded a later model has not therefore loaded an earlier one."""
+    new_queue(address)
+
+    class Models:
+        loaded = {}  # noqa: RUF012
+
+        def get(self, id, store):
+            if id == 1:
+                raise ValueError("It cannot be loaded.")
+            self.loaded[id] = id
+
+    with opened(address) as store:
+        roster = Roster(store, Models())
+        roster.sign()
+        roster.keep_up()
+        for id in (1, 2):
+            roster.announce(id)
+        assert [roster.count_late(id) for id in (1, 2)] == [1, 1]
+        roster.keep_up()
+        assert [roster.count_late(id) for id in (1, 2)] == [1, 0]

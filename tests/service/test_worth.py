@@ -151,9 +151,9 @@ def test_observations_are_events_that_every_process_follows(address):
     one, other = desk.hand(), desk.hand()
     one.decide([("a", 0.0)])
     told = one.observe([5.0] * 40)
-    [answer] = other.decide([("b", 2.5)])
+    [answer] = other.decide([("b", 2.0)])  # which would be flagged without them
     assert (answer.flag, answer.reason) == (False, "below threshold")
-    assert answer.threshold >= 5.0
+    assert answer.threshold > 2.0
     [(kind, body)] = desk.query(f"SELECT kind, body FROM log WHERE seq = {told['seq']}")
     assert (kind, len(json.loads(body)["scores"])) == (OBSERVATION, 40)
     other.change(MODEL, model=2)  # before the next ones are scored

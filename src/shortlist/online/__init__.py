@@ -2,7 +2,6 @@
 
 from ._alarms import DriftAlarm
 from ._budget import BudgetController
-from ._pull import PullController, WaitingCase
 from ._tracker import QuantileTracker
 from ._window import EmaController, WindowController
 from .controller import Controller
@@ -17,8 +16,6 @@ __all__ = [
     "DriftAlarm",
     "EmaController",
     "FixedPeriod",
-    "PullController",
     "QuantileTracker",
-    "WaitingCase",
     "WindowController",
 ]

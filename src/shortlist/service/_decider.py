@@ -14,6 +14,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from itertools import zip_longest
 from typing import Any
 
 import msgspec
@@ -27,6 +28,7 @@ from .store import (
     DECISION,
     MODEL,
     OBSERVATION,
+    SHADOW,
     Entry,
     Group,
     PromiseError,
@@ -38,7 +40,8 @@ from .store import (
 _log = logging.getLogger("shortlist.service")
 _MOST_IN_A_GROUP = 1_024  # cases, after which no other request joins a group
 _MANY = 64  # cases
-_MOST_WAITING = 20_000
+# More cases are refused: so many, or what takes this share of the patience at the present pace.
+_MOST_WAITING, _LONGEST_WAIT = 20_000, 0.3
 _ALARM_EVERY = 5.0  # seconds
 _DATABASE = "database"
 _KINDS = {
@@ -60,11 +63,13 @@ class Case(msgspec.Struct, eq=False):
     key_id: str | None = None
     score: float = 0.0
     effort: float | None = None
+    shadow: float | None = None
     answer: Any = None
 
     def arrival(self, at: float) -> Arrival:
         """Return what is decided about the case, and kept of it."""
-        return Arrival(self.score, self.id, at, self.effort, self.digest, self.key_id, self.fields)
+        known = self.digest, self.key_id, self.fields, self.shadow
+        return Arrival(self.score, self.id, at, self.effort, *known)
 
 
 class Request(msgspec.Struct, eq=False):
@@ -74,7 +79,7 @@ class Request(msgspec.Struct, eq=False):
     kind: int = DECISION
     change: dict[str, Any] = {}
     key_id: str | None = None
-    model: int = 0  # by which its cases are scored
+    models: tuple[int, int] = (0, 0)  # by which its cases are scored; the second decides nothing
     deadline: float = 0.0
     future: Any = None
     answers: list[Any] = []
@@ -112,6 +117,7 @@ class Decider:
         self._n_submitted = self._n_taken = 0  # cases; each counted by one thread
         self._wake = threading.Event()
         self._usual = 0.0  # cases in a group
+        self._pace = 0.0  # seconds for a case of a large group
         self._was_quick = self._closing = False
         #: The controller as this process knows it; others only read it.
         self.replica: Replica | None = None
@@ -138,10 +144,14 @@ class Decider:
         """How many cases wait."""
         return self._n_submitted - self._n_taken
 
-    def submit(self, request: Request) -> None:
-        """Let a request wait for its answers, or raise a problem if too many cases wait."""
-        if self._closing or (request.cases and self.n_waiting > _MOST_WAITING):
+    def check_room(self) -> None:
+        """Raise a problem if those who come now would probably wait in vain."""
+        is_long = self.n_waiting * self._pace > _LONGEST_WAIT * self._config.patience
+        if is_long or self.n_waiting > _MOST_WAITING or self._closing:
             raise Problem(503, "unavailable", "Too many cases are waiting.")
+
+    def submit(self, request: Request) -> None:
+        """Let a request wait for its answers."""
         self._n_submitted += len(request.cases)
         self._waiting.append(request)
         if not self._wake.is_set():  # else it is awake: it looks for requests after it clears this
@@ -169,6 +179,7 @@ class Decider:
     def _round(self) -> None:
         """Decide about one group, or find out why not."""
         batch: list[Request] = []
+        started = time.monotonic()
         try:
             replica = self._join()
             if not self._waiting:
@@ -177,14 +188,18 @@ class Decider:
                 return
             # Others may have the lock while many cases are scored, or one case slowly.
             if not self._is_quick(replica.model) or self.n_waiting >= _MANY:
-                self._take_scored(replica.model, batch)
+                self._take_scored(replica, batch)
             row, entries, total = self._store.begin(self.queue, replica.seq)
             if row.last_seq < replica.seq:
                 raise StoreError("The database has lost entries since they were read.")
             replica.follow(entries)
             if self._is_quick(replica.model):
-                self._take_scored(replica.model, batch)
+                self._take_scored(replica, batch)
             self._decide(replica, row, total, batch)
+            n_cases = sum(len(request.cases) for request in batch)
+            self._usual += (n_cases - self._usual) / 8
+            if n_cases >= _MANY:
+                self._pace += ((time.monotonic() - started) / n_cases - self._pace) / 2
         except Exception as error:  # a thread that ends would leave every case without an answer
             self._recover(error, batch)
 
@@ -199,6 +214,9 @@ class Decider:
         if not self.ready:
             self._try(self.replica)
             self._models.get(self.replica.model, self._store)  # loaded while nobody waits
+            if self.replica.shadow:
+                with contextlib.suppress(ValueError, ImportError):  # it decides nothing
+                    self._models.get(self.replica.shadow, self._store)
             self.id_fields = self.replica.settings.id_fields
             self.ready = True
         return self.replica
@@ -221,21 +239,22 @@ class Decider:
         """
         return self._was_quick and model in self._models.loaded
 
-    def _take_scored(self, model: int, batch: list[Request]) -> None:
+    def _take_scored(self, replica: Replica, batch: list[Request]) -> None:
         """Add what waits to a batch, as far as it fits into a group, and score it."""
         room = _MOST_IN_A_GROUP - sum(len(request.cases) for request in batch)
         while self._waiting and room > 0:
             batch.append(self._waiting.popleft())
             self._n_taken += len(batch[-1].cases)
             room -= len(batch[-1].cases)
-        stale = [request for request in batch if request.model != model]
+        stale = [request for request in batch if request.models != replica.models]
         cases = [case for request in stale for case in request.cases]
         started = time.monotonic()
         if cases:
-            self._score(cases, model)
+            self._score(cases, replica.model)
+            self._score_besides(cases, replica.shadow)
             self._was_quick = time.monotonic() - started < _QUICK
         for request in stale:
-            request.model = model
+            request.models = replica.models
 
     def _score(self, cases: list[Case], model: int) -> None:
         """Give cases the scores of a model, or else a problem as their answer."""
@@ -250,6 +269,15 @@ class Decider:
             case.score, case.effort = item.score, item.effort
             case.answer = None if item.error is None else Problem(422, "invalid-case", item.error)
 
+    def _score_besides(self, cases: list[Case], shadow: int) -> None:
+        """Give cases the scores of a model that decides nothing, if it is loaded and has some."""
+        items = []
+        if shadow in self._models.loaded:
+            model = self._models.get(shadow, self._store)
+            items = model.scored([model.read(case.fields) for case in cases])
+        for case, item in zip_longest(cases, items):
+            case.shadow = None if item is None or item.error is not None else item.score
+
     def _put_back(self, requests: list[Request]) -> None:
         """Let requests wait for the next group, in front of all others."""
         self._waiting.extendleft(reversed(requests))
@@ -257,8 +285,8 @@ class Decider:
 
     def _decide(self, replica: Replica, row: QueueRow, total: Any, batch: list[Request]) -> None:
         # Scores must be of the model that is in force after the changes of this group.
-        swaps = any(request.kind == MODEL for request in batch)
-        later = [each for each in batch if each.cases and (swaps or each.model != replica.model)]
+        swaps = any(request.kind in (MODEL, SHADOW) for request in batch)
+        later = [each for each in batch if each.cases and (swaps or each.models != replica.models)]
         batch[:] = [request for request in batch if request not in later]
         self._put_back(later)
         cases = [case for request in batch if request.kind == DECISION for case in request.cases]
@@ -294,7 +322,7 @@ class Decider:
         for each in changes:
             if each.kind == OBSERVATION:
                 scores = [case.score for case in each.cases]
-                each.change = {"model": each.model, "scores": scores}
+                each.change = {"model": fork.model, "scores": scores}
         events = [maker.add_change(each.kind, each.change, each.key_id) for each in changes]
         if new:
             maker.add_cases([case.arrival(at) for case in new])
@@ -303,7 +331,6 @@ class Decider:
         self.replica, fork.seq = fork, group.row.last_seq
         if new:
             fork.watch([case.score for case in new])
-        self._usual += (len(new) - self._usual) / 8
         for change, event in zip(changes, events, strict=True):
             change.answers = [{"seq": event.seq, "at": event.at}]
         decided = group.entries[len(group.entries) - len(new) :]  # changes come before cases

@@ -91,7 +91,7 @@ class GroupMaker:
                     queue, self._next(), DECISION, build, self._at, self._period or 0,
                     each.case_id, each.digest, each.score, threshold, code, slot, model,
                     each.key_id, _as_text(each.fields) if kept else None, each.effort, work, spent,
-                    inclusion, None if slot is None else self._total_used,
+                    inclusion, None if slot is None else self._total_used, each.shadow,
                 )
             )  # fmt: skip
 

@@ -24,9 +24,9 @@ from ..tables import ReadOptions, TableModel, WorkColumns, load_model
 from ..tables.reasons import reasons_for
 from ..tables.schema import RowParser
 from .settings import QueueSettings, build_name
-from .store import MODEL, Entry, QueueRow, Store
+from .store import MODEL, SHADOW, Entry, QueueRow, Store
 
-_LOADED_AT_ONCE = 4
+_LOADED_AT_ONCE = 8
 _REASONS_KEPT = 4_096
 _GONE = 15  # seconds after which a worker that has not signed does not count
 #: Marks the scorer of a model that ranks lists, and whose thresholds are those of models of folds.
@@ -213,7 +213,7 @@ class ModelCache:
             row.id,
         )
         try:
-            present = self.get(model_of(store, row.id), store)
+            present = self.get(models_of(store, row.id)[0], store)
         except (ValueError, ImportError):  # such as after an update of this program
             present = model
         case = json.loads(flagged[0][0] or "{}") if flagged else None
@@ -355,12 +355,18 @@ def calibration_bytes(model: TableModel) -> bytes:
     return np.asarray(lift(scores), dtype="<f8").tobytes()
 
 
-def model_of(store: Store, queue: int) -> int:
-    """Return the model of a queue."""
-    [(body,)] = store.query(
-        "SELECT body FROM log WHERE queue = ? AND kind = ? ORDER BY seq DESC LIMIT 1", queue, MODEL
-    )
-    return int(json.loads(body)["model"])
+def models_of(store: Store, queue: int) -> tuple[int, int, int]:
+    """Return the model of a queue, the one that decides nothing, and the one before; or 0."""
+    model = shadow = before = 0
+    for (body,) in store.query(
+        f"SELECT body FROM log WHERE queue = ? AND kind IN ({MODEL}, {SHADOW}) ORDER BY seq",
+        queue,
+    ):
+        event = json.loads(body)
+        if event.get("model", model) != model:
+            model, before = event["model"], model
+        shadow = event.get("shadow", shadow)
+    return model, shadow, before
 
 
 def calibration_of(store: Store, id: int) -> Floats:

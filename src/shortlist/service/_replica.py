@@ -72,7 +72,7 @@ def drawn_of(entry: Entry) -> tuple[str, float | None]:
 
 
 class Arrival(NamedTuple):
-    """An item that is to be decided; the last three fields are kept in the log besides."""
+    """An item that is to be decided; the last four fields are kept in the log besides."""
 
     score: float
     case_id: str | None
@@ -81,6 +81,7 @@ class Arrival(NamedTuple):
     digest: bytes | None = None
     key_id: str | None = None
     fields: Any = None
+    shadow: float | None = None
 
     @classmethod
     def of(cls, entry: Entry) -> Arrival:
@@ -115,6 +116,8 @@ class Replica:
     ----------
     model : int
         The model in force; 0 in a stream, which has no model in the database.
+    shadow : int
+        A model that scores the same cases and decides nothing; 0 if there is none.
     """
 
     def __init__(
@@ -147,9 +150,10 @@ class Replica:
         )  # fmt: skip
 
     def _load(self, state: dict[str, Any]) -> None:
-        saved = state["controller"]
+        saved: Any = state.get("controller")
         self.controller = Controller.from_state(saved) if isinstance(saved, dict) else saved
         self.identity: Any = state.get("identity")
+        self.shadow = int(state.get("shadow", 0))
         if state["model"] != self.model:
             self._change_model(state["model"])
         if self.model and self.drift is None:
@@ -158,8 +162,13 @@ class Replica:
 
     def state(self) -> str:
         """Return the state of the controller as text, with the model in force."""
-        known = {"model": self.model, "controller": self.controller.state()}
+        known = {"model": self.model, "shadow": self.shadow, "controller": self.controller.state()}
         return json.dumps({**known, "identity": self.identity, "first": self.first})
+
+    @property
+    def models(self) -> tuple[int, int]:
+        """The model in force, and the one that decides nothing."""
+        return self.model, self.shadow
 
     def fork(self) -> Replica:
         """Return a copy that may be thrown away: a rewind keeps the original."""
@@ -197,6 +206,7 @@ class Replica:
     def apply(self, event: Entry) -> None:
         """Make the change that an event records."""
         body = json.loads(event.body or "{}")
+        self.shadow = body.get("shadow", self.shadow)
         if event.kind == BUILD and event.build == self.build:
             self._load(body)
             self.is_own = True
@@ -205,12 +215,12 @@ class Replica:
         elif event.kind == MODEL:
             self.controller.swap_model(self._change_model(body["model"]))
         elif event.kind == CLOCK:
-            self._start_again(body["capacity"], body["scheduled"])
+            self.start_again(body["capacity"], body["scheduled"])
         elif event.kind == OBSERVATION:
             _believe(self.controller, body["scores"][0], event.at)
             self.controller.observe(body["scores"], at=event.at)
 
-    def _start_again(self, capacity: float, scheduled: list[list[float]]) -> None:
+    def start_again(self, capacity: float, scheduled: list[list[float]]) -> None:
         """Begin with a new controller: none runs backwards. The database has counted the flags."""
         settings, calibration = self.settings, calibration_of(self.store, self.model)
         self.controller = first_controller(settings, capacity, calibration)

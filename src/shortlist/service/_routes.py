@@ -10,13 +10,13 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from . import _reviews, _status
+from . import _reviews, _shadow, _status
 from ._api import Answers, Cases, Problem, Route, Seq
 from ._decider import Case, Request
-from ._models import LoadedModel
+from ._models import LoadedModel, models_of
 from ._service import Call
 from .settings import QueueSettings
-from .store import CAPACITY, CLOCK, MODEL, OBSERVATION, QueueRow
+from .store import CAPACITY, CLOCK, MODEL, OBSERVATION, SHADOW, QueueRow
 
 _SORTED = msgspec.json.Encoder(order="deterministic")
 _LONGEST_ID = 200
@@ -107,6 +107,7 @@ class Changed(Struct):
     effort: float | UnsetType = UNSET
     begins: float | UnsetType = msgspec.field(name="from", default=UNSET)
     model: int | UnsetType = UNSET
+    shadow: int | UnsetType = UNSET
     observed: int | UnsetType = UNSET
     dry_run: bool | UnsetType = UNSET
 
@@ -126,18 +127,57 @@ async def change_capacity(call: Call, body: CapacityBody) -> Changed:
 
 async def change_model(call: Call, body: bytes, query: ModelQuery) -> Changed:
     """Switch to another model that fits the queue, once every worker has loaded it."""
+    model, row = await _read_fitting(call, body)
+    if query.dry_run:
+        return Changed(row.last_seq, row.high_water, dry_run=True)
+    added = await call.service.ask(call.service.models.add, body, call.store, model)
+    return await _switch(call, MODEL, {"model": added.id})
+
+
+async def set_shadow(call: Call, body: bytes) -> Changed:
+    """Let another model score the same cases as well; it decides nothing."""
+    model, _ = await _read_fitting(call, body)
+    added = await call.service.ask(call.service.models.add, body, call.store, model)
+    return await _switch(call, SHADOW, {"shadow": added.id})
+
+
+async def end_shadow(call: Call) -> Changed:
+    """Let the model in force score alone again."""
+    return await _switch(call, SHADOW, {"shadow": 0})
+
+
+async def promote(call: Call) -> Changed:
+    """Let the shadow model decide; the model that has decided so far becomes the shadow."""
+    model, shadow, _ = await call.service.ask(lambda: models_of(call.store, call.row.id))
+    return await _switch(call, MODEL, {"model": shadow, "shadow": model})
+
+
+async def go_back(call: Call) -> Changed:
+    """Let the model before decide again; the present one becomes the shadow."""
+    model, _, before = await call.service.ask(lambda: models_of(call.store, call.row.id))
+    return await _switch(call, MODEL, {"model": before, "shadow": model})
+
+
+async def _read_fitting(call: Call, body: bytes) -> tuple[LoadedModel, QueueRow]:
+    """Return a model that fits the queue, or raise a problem."""
     service = call.service
     service.decider(call.queue)
     try:
         model = await service.loop.run_in_executor(None, service.models.read, body)
     except (ValueError, ImportError, OSError) as error:
         raise Problem(422, "invalid-value", f"The model cannot be read: {error}") from None
-    row = await service.ask(_check_fit, call, model)
-    if query.dry_run:
-        return Changed(row.last_seq, row.high_water, dry_run=True)
-    id = (await service.ask(service.models.add, body, call.store, model)).id
-    await service.load_everywhere(id)
-    return Changed(**await call.change(Request(kind=MODEL, change={"model": id})), model=id)
+    return model, await service.ask(_check_fit, call, model)
+
+
+async def _switch(call: Call, kind: int, change: dict[str, int]) -> Changed:
+    """Make a change of models, once every worker has loaded the new one."""
+    first = next(iter(change.values()))
+    if first:
+        await call.service.load_everywhere(first)
+    elif kind == MODEL:
+        raise Problem(409, "no-model", "The queue has no such model to switch to.")
+    place = await call.change(Request(kind=kind, change=dict(change)))
+    return msgspec.convert({**place, **change}, Changed)
 
 
 def _check_fit(call: Call, model: LoadedModel) -> QueueRow:
@@ -183,7 +223,8 @@ def _plain(entry: Any) -> dict[str, Any]:
     """Return an entry of the log without the columns of the case and without states."""
     names = ("seq", "kind", "at", "period", "case_id", "score", "threshold", "code", "slot")
     plain = {name: getattr(entry, name) for name in names}  # infinity is null in JSON
-    event = json.loads(entry.body) if entry.kind in (CAPACITY, MODEL, OBSERVATION, CLOCK) else None
+    has_event = entry.kind in (CAPACITY, MODEL, OBSERVATION, CLOCK, SHADOW)
+    event = json.loads(entry.body) if has_event else None
     return {**plain, "model": entry.model, "key": entry.key_id, "event": event}
 
 
@@ -213,6 +254,11 @@ ROUTES = (
     Route("outcome", "POST", f"{_QUEUE}/outcomes", _reviews.add_outcome),
     Route("capacity", "PUT", f"{_QUEUE}/capacity", change_capacity),
     Route("model", "POST", f"{_QUEUE}/model", change_model),
+    Route("shadow", "GET", f"{_QUEUE}/shadow", _shadow.compare),
+    Route("set_shadow", "PUT", f"{_QUEUE}/shadow", set_shadow),
+    Route("end_shadow", "DELETE", f"{_QUEUE}/shadow", end_shadow),
+    Route("promote", "POST", f"{_QUEUE}/promote", promote),
+    Route("back", "POST", f"{_QUEUE}/back", go_back),
     Route("observe", "POST", f"{_QUEUE}/observations", observe),
     Route("log", "GET", f"{_QUEUE}/log", read_log),
     Route("live", "GET", "/v2/health/live", live, is_open=True),

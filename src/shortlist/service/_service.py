@@ -277,6 +277,11 @@ class Call(NamedTuple):
         """The name of the key."""
         return self.key.id or None
 
+    def check_room(self, action: str) -> None:
+        """Raise a problem if too many cases wait for another one to be decided."""
+        if action == "decide":
+            self.service.decider(self.queue).check_room()
+
     def note(self, action: str, detail: dict[str, Any]) -> None:
         """Record a change that is not in the log; within `ask` only."""
         self.store.note(time.time(), self.key.id, action, self.queue, detail)

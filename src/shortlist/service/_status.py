@@ -21,11 +21,14 @@ from ._service import Call, metric_head
 from .settings import FAR_AHEAD, QueueSettings
 from .store import CAPACITY, QueueRow, Store
 
-#: SQL: the latest outcome of a case of the log.
-LATEST_OUTCOME = (
+#: SQL: the latest outcome of a case of the log, and the latest before a moment.
+OUTCOME_BEFORE = (
     "(SELECT outcome.rare FROM outcome WHERE outcome.queue = log.queue AND "
-    "outcome.case_id = log.case_id ORDER BY number DESC LIMIT 1)"
+    "outcome.case_id = log.case_id AND outcome.at < ? ORDER BY number DESC LIMIT 1)"
 )
+LATEST_OUTCOME = OUTCOME_BEFORE.replace(" AND outcome.at < ?", "")
+#: How a case was selected, by the code of its decision; others were selected by score.
+DRAWN = {PROBE: probing.PROBE, PROBE_WITHOUT_SLOT: probing.PROBE_WITHOUT_SLOT}
 _GAUGES = {
     "capacity": "Flags allowed in the present period",
     "used": "Flags used in the present period",
@@ -185,10 +188,9 @@ class QueueView:
             return {"detection": None, "detection_note": note}
         if not any(code == PROBE and rare is not None for code, _, rare in reviewed):
             return {"detection": None, "detection_note": "Not known: no probe has an outcome yet."}
-        names = {PROBE: probing.PROBE, PROBE_WITHOUT_SLOT: probing.PROBE_WITHOUT_SLOT}
         found = estimate_missed(
             np.array([rare for _, _, rare in reviewed], dtype=object),
-            [names.get(code, probing.BY_SCORE) for code, _, _ in reviewed],
+            [DRAWN.get(code, probing.BY_SCORE) for code, _, _ in reviewed],
             [chance for _, chance, _ in reviewed],
             n_cases=seen,
         )

@@ -61,7 +61,8 @@ def make_app(service: Service) -> Any:
             return
         started, path = time.monotonic(), scope["path"]
         try:
-            reply = files.get(path) or await _answer(service, scope, receive)
+            is_file = path in files and scope["method"] in ("GET", "HEAD")
+            reply = files[path] if is_file else await _answer(service, scope, receive)
         except Exception as error:
             reply = _refused(error if isinstance(error, Problem) else _failed(error))
         if path.endswith("/decisions") and scope["method"] == "POST":
@@ -85,7 +86,7 @@ async def _answer(service: Service, scope: Any, receive: Any) -> Reply:
     headers = dict(scope["headers"])
     key = NO_KEY if route.is_open else service.admit(headers, route.name, queue or None)
     call = Call(service, queue, case, key, headers)
-    read = await _read(route, scope, headers, receive)
+    read = await _read(route, call, scope, receive)
     if route.is_async:
         found = await route.handler(call, **read)
     else:
@@ -112,9 +113,7 @@ def _find(method: str, path: str) -> tuple[Route, str, str]:
 # --- reading --------------------------------------------------------------------------------------
 
 
-async def _read(
-    route: Route, scope: Any, headers: dict[bytes, bytes], receive: Any
-) -> dict[str, Any]:
+async def _read(route: Route, call: Call, scope: Any, receive: Any) -> dict[str, Any]:
     """Return the body and the query of a request, if its handler takes them."""
     read: dict[str, Any] = {}
     try:
@@ -122,8 +121,10 @@ async def _read(
             query = dict(parse_qsl(scope["query_string"].decode("latin-1")))
             read["query"] = msgspec.convert(query, route.query, strict=False)
         if route.body is not None:
-            _check_type(headers, route.content_type)
+            _check_type(call.headers, route.content_type)
+            call.check_room(route.name)
             body = await _read_body(receive, _MOST_BYTES[route.content_type])
+            call.check_room(route.name)  # others have come meanwhile; to decode would cost most
             read["body"] = body if route.body is bytes else route.decoder.decode(body)
     except msgspec.ValidationError as error:
         raise Problem(422, "invalid-value", str(error)) from None

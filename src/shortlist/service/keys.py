@@ -28,12 +28,13 @@ __all__ = [
 ]
 
 _ALWAYS = frozenset({"queues", "status", "case"})
+_READ = _ALWAYS | {"list", "log", "metrics", "shadow"}
 #: What each role may do: names of routes.
 ROLES = {
     "decide": _ALWAYS | {"decide", "observe"},
     "review": _ALWAYS | {"list", "claim", "outcome"},
-    "manage": _ALWAYS | {"list", "log", "metrics", "capacity", "model"},
-    "read": _ALWAYS | {"list", "log", "metrics"},
+    "manage": _READ | {"capacity", "model", "set_shadow", "end_shadow", "promote", "back"},
+    "read": _READ,
 }
 
 

@@ -74,6 +74,7 @@ CREATE TABLE log (
     spent BIGINT,
     inclusion DOUBLE PRECISION,
     total_slot BIGINT CHECK (total_slot > 0),
+    shadow DOUBLE PRECISION, -- the score by a model that decides nothing
     PRIMARY KEY (queue, seq)
 );
 
@@ -174,5 +175,5 @@ CREATE TABLE alarm (
 CREATE VIEW audit AS
     SELECT at, key_id, action, queue, detail FROM note
     UNION ALL
-    SELECT log.at, coalesce(log.key_id, ''), CASE log.kind WHEN 1 THEN 'capacity' WHEN 2 THEN 'model' ELSE 'clock' END, queue.name, log.body
-    FROM log JOIN queue ON queue.id = log.queue WHERE log.kind IN (1, 2, 5);
+    SELECT log.at, coalesce(log.key_id, ''), CASE log.kind WHEN 1 THEN 'capacity' WHEN 2 THEN 'model' WHEN 6 THEN 'shadow' ELSE 'clock' END, queue.name, log.body
+    FROM log JOIN queue ON queue.id = log.queue WHERE log.kind IN (1, 2, 5, 6);

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..online import DriftAlarm
 from ._group import GroupMaker, join_queue, make_queue
-from ._models import ModelCache, calibration_of, expected_arrivals, model_of, usual_effort
+from ._models import ModelCache, calibration_of, expected_arrivals, models_of, usual_effort
 from ._status import capacities_of, capacity_at
 from .databases import opened
 from .settings import FAR_AHEAD, QueueSettings, build_name, first_controller
@@ -80,7 +80,7 @@ def prepare(
         for row in store.queues():
             if accept_clock and row.high_water - time.time() > FAR_AHEAD:
                 _set_clock_back(store, row, time.time())
-            id = model_of(store, row.id)
+            id = models_of(store, row.id)[0]
             models.get(id, store)
             warm_up_controller(QueueSettings.from_json(row.settings), store, id)
     return models
@@ -108,7 +108,7 @@ def _compare(
         **{name: getattr(kept, name) for name in _FIXED},
         "total": _total_of(store, row.total),
         "capacity": capacity_at(capacities_of(store, row.id), time.time()),
-        "model": model_of(store, row.id),
+        "model": models_of(store, row.id)[0],
     }
     wanted = {**{name: getattr(settings, name) for name in _FIXED}, **wanted}
     differing = [name for name in wanted if had[name] != wanted[name]]

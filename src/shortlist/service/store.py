@@ -25,6 +25,7 @@ __all__ = [
     "OBSERVATION",
     "READ_ROW",
     "READ_TOTAL",
+    "SHADOW",
     "TOTAL_SET",
     "Entry",
     "Group",
@@ -36,12 +37,12 @@ __all__ = [
 ]
 
 #: The kinds of entries in the log.
-DECISION, CAPACITY, MODEL, BUILD, OBSERVATION, CLOCK = range(6)
+DECISION, CAPACITY, MODEL, BUILD, OBSERVATION, CLOCK, SHADOW = range(7)
 #: Who has made a change on the command line.
 COMMAND = "command"
 #: What a note says when a shared total was set.
 TOTAL_SET = "total"
-_VERSION = 4
+_VERSION = 5
 
 
 class StoreError(Exception):
@@ -75,6 +76,7 @@ class Entry(NamedTuple):
     spent: int | None = None
     inclusion: float | None = None
     total_slot: int | None = None
+    shadow: float | None = None  # the score by a model that decides nothing
 
 
 class QueueRow(NamedTuple):

@@ -5,7 +5,6 @@ from .lists import Selection, select
 from .promise import GUARANTEES
 from .rules import Decisions
 from .threshold import CalibratedThreshold
-from .turnout import count_invitations
 
 __all__ = [
     "GUARANTEES",
@@ -13,6 +12,5 @@ __all__ = [
     "Decisions",
     "Selection",
     "calibrate_threshold",
-    "count_invitations",
     "select",
 ]
