@@ -32,18 +32,22 @@ GROUPED_FIT = (
     "are_held or splitter or strat or trained",
 )
 FOLDS = ("tests/thresholds/test_folds.py",)
+PRECISE_LISTS = ("tests/thresholds/test_list_precision.py",)
 WITHOUT_OWN = ("tests/thresholds/test_without_own.py",)
 RANDOM_PARTS = ("tests/classifier/test_random_parts.py",)
 REPEATED = ("tests/classifier/test_repeated_rows.py",)
 EVERY_ROW = ("tests/classifier/test_every_row_works.py", "-k", "single or recent")
 LISTS = ("tests/classifier/test_list_estimator.py", "-k", "one_model")
 ATOMIC = ("tests/atomic/test_atomic.py",)
+TURNOUT = ("tests/thresholds/test_turnout.py",)
+INVITED = ("tests/tables/test_turnout_lists.py",)
 DURABLE = ("tests/stream/test_durable.py",)
 SWAP = ("tests/service/test_swap.py",)
 CLOCK = ("tests/service/test_clock.py",)
 DRIFT = ("tests/service/test_drift_alarm.py", "-k", "first or restart or anew")
 SHIFTS = ("tests/statistical/test_report_drift.py", "-k", "seldom")
 WORK = ("tests/online/test_budget_work.py",)
+PULL = ("tests/online/test_pull.py",)
 ALARM = ("tests/online/test_alarm.py",)
 EFFORTS = ("tests/thresholds/test_efforts.py",)
 EFFORT_LAWS = ("tests/properties/test_effort_laws.py",)
@@ -140,8 +144,8 @@ MUTANTS = [
     Mutant("classes do not share", "multiclass/_rule.py", "share = error / max(n_limits, 1)", "share = error"),
     Mutant("prevalences cost nothing", "multiclass/_rule.py", "error, ratios = error / 2, capacities", "error, ratios = error, capacities"),
     Mutant("prevalences do not share", "multiclass/_capacities.py", "error / (len(self.classes) + 1)", "error"),
-    Mutant("Holm without a correction", "tables/drift.py", "min(1.0, (len(ranked) - place) * each", "min(1.0, 1 * each"),
-    Mutant("Holm not monotone", "tables/drift.py", "least = max(least, min(1.0,", "least = max(0.0, min(1.0,"),
+    Mutant("Holm without a correction", "tables/drift.py", "np.minimum(1, factors * np.take(p_values, order))", "np.take(p_values, order)"),
+    Mutant("Holm not monotone", "tables/drift.py", "np.maximum.accumulate(np.minimum(1, factors * np.take(p_values, order)))", "np.minimum(1, factors * np.take(p_values, order))"),
     Mutant("lists compared with folds", "service/_replica.py", "DriftAlarm(calibration) if is_own else None", "DriftAlarm(calibration)", DRIFT),
     Mutant("first scores gathered twice", "service/_replica.py", "            self.first = ()\n            self._gather", "            self._gather", DRIFT),
     Mutant("bins chosen by the rows they count", "tables/learned_rows.py", "_categories(values[chooses]), values[~chooses]", "_categories(values), values", SHIFTS),
@@ -189,6 +193,11 @@ MUTANTS = [
     Mutant("no sync of a new state", "_core/files.py", "            os.fsync(file.fileno())", "            pass", ATOMIC),
     # Caps and clocks
     Mutant("flags of a budget not counted", "online/_pacing.py", "        ints[USED] += work", "        ints[USED] += 0"),
+    Mutant("a case that is asked for takes no slot", "online/_pacing.py", "    ints[USED] += 1\n", "    ints[USED] += 0\n", PULL),
+    Mutant("one slot more for waiting cases", "online/_pacing.py", "if ints[TOTAL] - ints[KEPT] - ints[USED] < 1:", "if ints[TOTAL] - ints[KEPT] - ints[USED] < 0:", PULL),
+    Mutant("a case is handed out again", "online/_pull.py", "                return self._flagged.pop(0)", "                return self._flagged[0]", PULL),
+    Mutant("patience never ends", "online/_pull.py", 'ends, closes = case.since + self.options["patience"]', "ends, closes = math.inf", PULL),
+    Mutant("a restart forgets waiting cases", "online/_pull.py", "            self._wait(_read_case(case))", "            _read_case(case)", PULL),
     Mutant("bucket takes no token", "online/_tracker.py", "ints[TOKENS] -= price", "ints[TOKENS] -= 0"),
     Mutant("bucket gives parts", "online/_tracker.py", "if ints[TOKENS] < price:", "if ints[TOKENS] < price // 2:"),
     Mutant("bucket overflows", "online/_tracker.py", "min(ints[TOKENS] + ints[REFILL], ints[MOST_TOKENS])", "ints[TOKENS] + ints[REFILL]"),
@@ -209,6 +218,13 @@ MUTANTS = [
     Mutant("products that are rounded count as whole", "_core/work.py", "& (scaled < _LARGEST_WHOLE)", "& (scaled < np.inf)", EFFORT_LAWS),
     Mutant("work may exceed its bound", "_core/work.py", "    if above.size:\n        raise", "    if False:\n        raise", EFFORTS),
     Mutant("a list takes one item too many", "thresholds/_knapsack.py", 'n = int(np.searchsorted(used, room, side="right"))', 'n = int(np.searchsorted(used, room, side="right")) + 1', EFFORT_LAWS),
+    Mutant("a p-value without its own item", "thresholds/precision.py", "(1 + n_before) * share.denominator", "n_before * share.denominator", PRECISE_LISTS),
+    Mutant("ties count for a new item", "thresholds/precision.py", 'np.searchsorted(np.sort(common), places, side="right")', 'np.searchsorted(np.sort(common), places, side="left")', PRECISE_LISTS),
+    Mutant("lists tested among themselves", "thresholds/lists.py", "self.tie_keys(rows), self.scores.size, precision)", "self.tie_keys(rows), rows.size, precision)", PRECISE_LISTS),
+    Mutant("items that a fold has seen", "thresholds/rules.py", "if others or sample.is_rare is None or", "if sample.is_rare is None or", PRECISE_LISTS),
+    Mutant("copies of common items", "thresholds/rules.py", "            sample = sample.one_of_each_group(self.terms.seed)", "            pass", PRECISE_LISTS),
+    Mutant("keys of ids and of rows compared", "thresholds/rules.py", "own.sorting_keys if by_ids == sample.keyed_by_ids else", "own.sorting_keys if True else", PRECISE_LISTS),
+    Mutant("one test for all rows of an id", "tables/select.py", "_precise(model, ranked, places, precision, pool.n_scored, notes)", "_precise(model, ranked, places, precision, len(ranked), notes)", ("tests/tables/test_lists.py", "-k", "precis")),
     Mutant("precision tested at many places", "thresholds/_worth.py", "share = promise.error / max(places.size, 1)", "share = promise.error", ("tests/thresholds/test_precision.py",)),
     # Probes, and what they say
     Mutant("probes beyond all flags", "online/_pacing.py", "and ints[USED] + drawn < ints[TOTAL]", "and True", PROBES),
@@ -223,6 +239,14 @@ MUTANTS = [
     Mutant("foreign types not refused", "models/files.py", "        if foreign and not trust:", "        if False:"),
     Mutant("every type is trusted", "models/files.py", "skops, trusted = load_skops(), trusted_types()", "skops = load_skops(); trusted = skops.get_untrusted_types(data=payload)"),
     # Joint capacities beyond memory
+    Mutant("a rate from a history taken as known", "thresholds/turnout.py", "return float(clopper_pearson_upper(came, invited, error=float(error)))", "return came / invited", TURNOUT),
+    Mutant("the whole error spent twice", "thresholds/turnout.py", "error /= 2", "error /= 1", TURNOUT),
+    Mutant("the next day left out", "thresholds/turnout.py", "error * (values.size + n_new) - n_new", "error * values.size", TURNOUT),
+    Mutant("one more than the slots", "thresholds/turnout.py", "np.cumsum(law[::-1])[::-1][slots + 1]", "np.append(np.cumsum(law[::-1])[::-1], 0)[slots + 2]", TURNOUT),
+    Mutant("one case too many comes", "thresholds/turnout.py", "return n_before", "return n_before + 1", TURNOUT),
+    Mutant("larger numbers forgotten", "thresholds/turnout.py", "law[-1] += moved[-1]", "pass", TURNOUT),
+    Mutant("days over the slots for certain not counted", "thresholds/turnout.py", "return int(sure.sum()) + Fraction(", "return Fraction(", TURNOUT),
+    Mutant("chances in the order of the table", "tables/select.py", "_invited(count, ranked.chances, confidence)", "_invited(count, ranked.chances[np.argsort(ranked.numbers)], confidence)", INVITED),
     Mutant("no row beyond the room", "distributed/functions.py", "min(k, most) + 1", "min(k, most)", JOINT),
     Mutant("candidates of every column", "distributed/_lists.py", "np.any([each.before", "np.all([each.before", JOINT),
 ]  # fmt: skip

@@ -65,8 +65,11 @@ class Worth:
     Examples
     --------
     >>> from shortlist import Capacity, Worth, select
-    >>> select([0.9, 0.4, 0.1], Capacity.count(2), worth=Worth.precision(0.5)).tolist()
+    >>> select([0.9, 0.4, 0.1], Capacity.count(2), worth=Worth.value(0.5)).tolist()
     [True, False, False]
+    >>> half = Worth.precision(0.5)
+    >>> select([0.9, 0.4, 0.1], Capacity.count(2), worth=half, common_scores=[0.3] * 20).tolist()
+    [True, True, False]
     """
 
     kind: Literal["value", "precision"]
@@ -100,14 +103,15 @@ class Worth:
 
     @classmethod
     def precision(cls, least: Any) -> Worth:
-        """Ask for a probability of being rare.
+        """Ask for a share of the flags that is rare.
 
         Parameters
         ----------
         least : number
-            Between 0 and 1. In a batch, each flagged item has at least this probability. A
-            calibrated threshold can promise the precision of its flags on unseen items; see
-            :func:`~shortlist.calibrate_threshold`.
+            Between 0 and 1. A list of a batch promises it on average; see
+            :func:`~shortlist.select`. A calibrated threshold can promise it on unseen items; see
+            :func:`~shortlist.calibrate_threshold`. Where scores of single items are judged, each
+            must be at least this.
         """
         return cls("precision", least)
 

@@ -427,7 +427,7 @@ entry(
     "flag: over --at-most",
     lambda d: ["flag", d.model, d.new_path, "--at-most", 3, "-o", d.out()],
     4,
-    "More than 3 rows",
+    "more than 3 places",
     "Nothing was written",
 )
 entry(
@@ -447,7 +447,7 @@ entry(
     "flag: none may be flagged",
     lambda d: ["flag", d.model, d.new_path, "--at-most", 0],
     4,
-    "More than 0 rows",
+    "more than 0 places",
 )
 entry("flag: --at-most below 0", lambda d: ["flag", d.model, d.new_path, "--at-most", -1], 2)
 entry("flag: --at-most in words", lambda d: ["flag", d.model, d.new_path, "--at-most", "ten"], 2)

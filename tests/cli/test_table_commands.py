@@ -67,6 +67,25 @@ def test_from_a_table_to_a_list(tmp_path, cases, new_cases, suffix):
     assert "One more reviewer, with room for 20 cases" in planned.stdout
 
 
+def test_a_list_ends_where_its_precision_would(tmp_path, cases, new_cases):
+    """With a note; a model of folds is refused, and says what to do."""
+    held_out, folds = tmp_path / "one.model", tmp_path / "folds.model"
+    for model, options in ((held_out, FIT), (folds, FIT[:-2])):
+        assert run("fit", cases, *options, "--fraction", 0.1, "-o", model).exit_code == 0
+    asked = ("select", held_out, new_cases, "--count", 60, "--precision")
+    listed = run_json(*asked, 0.5)
+    assert 0 < listed["count"] < 60
+    assert f"The list has {listed['count']} of 60 places" in listed["notes"][0]
+    for wrong, words in (
+        ((*asked, 0.5, "--probe", 0.1), "--probe cannot be combined"),
+        ((*asked, 2), "must be at most 1"),
+        (("select", folds, *asked[2:], 0.5), "fit --folds 1"),
+    ):
+        result = run(*wrong)
+        assert result.exit_code == 2, result.output
+        assert words in " ".join(result.stderr.split())
+
+
 @pytest.mark.parametrize(
     "capacity",
     [
@@ -181,7 +200,7 @@ def test_too_few_rows_for_the_guarantee_is_a_warning_in_one_line(tmp_path, cases
     result = run("fit", cases, *FIT, *capacity, "-o", tmp_path / "model")
     assert result.exit_code == 0
     (warning,) = [line for line in result.stderr.splitlines() if line.startswith("Warning")]
-    assert re.search(r"needs more .* than 1500 in 10 folds.* drawn by lot", warning)
+    assert re.search(r"needs more .* than 1500\. .* drawn by lot", warning)
 
 
 @pytest.mark.parametrize("learner", LEARNERS)

@@ -11,6 +11,15 @@ from shortlist import Capacity, CapacityClassifier
 from shortlist.online import BudgetController, DriftAlarm, QuantileTracker
 
 
+def test_an_alarm_is_raised_when_the_evidence_reaches_its_bound(rng):
+    """Not before, and at once: 1 / error is what Ville's inequality allows."""
+    alarm = DriftAlarm(rng.normal(size=500), error=0.02)
+    while not alarm.raised:
+        before = alarm.evidence
+        alarm.update(rng.normal(loc=1))
+    assert before < 50 <= alarm.evidence
+
+
 def test_an_alarm_stays_raised_and_can_be_pickled(rng):
     """Whatever follows, a raised alarm remains raised, and a loaded one continues alike."""
     alarm = DriftAlarm(rng.normal(size=500)).update(rng.normal(loc=3, size=100))

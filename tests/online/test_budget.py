@@ -5,10 +5,13 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from shortlist import Capacity
 from shortlist.exceptions import CapacityError
 from shortlist.online import BudgetController
+from shortlist.online._pacing import EXPECTED
 
 DAY = 86_400.0
 
@@ -202,3 +205,59 @@ def test_invalid_budgets_are_explained(capacity, options, match):
     options = {"period": DAY, "expected_arrivals": 10, **options}
     with pytest.raises((CapacityError, ValueError), match=match):
         BudgetController(capacity, calibration_scores=[0.0], **options)
+
+
+# --- a multiple of the base rate ------------------------------------------------------------------
+
+
+def of_rare(calibration, b=3, prevalence=0.01, **options):
+    """Return a budget of b times the rare cases to be expected in a day."""
+    options = {"period": DAY, "expected_arrivals": 1_000, **options}
+    capacity = Capacity.multiple(b)
+    return BudgetController(
+        capacity, calibration_scores=calibration, prevalence=prevalence, **options
+    )
+
+
+def test_a_multiple_follows_the_base_rate(rng):
+    """The number is b times the rare cases to be expected, rounded down, before and after."""
+    budget = of_rare(rng.normal(size=500))
+    rising, times = np.arange(10.0, 1_010.0), np.arange(1_000) * 86.0
+    assert budget.decide_many(rising, at=times).flagged.sum() == 30
+    budget.set_prevalence(0.0049)
+    assert budget.decide_many(rising + 1_000, at=DAY + times).flagged.sum() == 14
+    loaded = BudgetController.from_state(json.loads(json.dumps(budget.state())))
+    assert loaded.set_prevalence(0.02).state() == budget.set_prevalence(0.02).state()
+    assert budget.remaining == 60 - 14
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.floats(0, 0.3), st.integers(1, 60)), min_size=1, max_size=8),
+    st.integers(0, 10**6),
+)
+def test_no_day_exceeds_the_multiple_of_the_rate_in_force(days, seed):
+    """Whatever the base rate does, each day has at most b times what it made expect."""
+    rng = np.random.default_rng(seed)
+    budget = of_rare([0.0, 1.0], prevalence=0.1, expected_arrivals=30)
+    for day, (prevalence, n) in enumerate(days):
+        budget.set_prevalence(prevalence)
+        allowed = 3 * prevalence * max(budget.state_floats[EXPECTED], 1)
+        times = day * DAY + np.sort(rng.uniform(0, DAY - 1, size=n))
+        assert budget.decide_many(rng.normal(size=n), at=times).flagged.sum() <= allowed + 1e-9
+
+
+def test_a_rate_that_means_nothing_changes_nothing(rng):
+    """A capacity without a base rate, and a share above 1, are errors that leave all as it was."""
+    with pytest.raises(CapacityError, match="does not refer to the base rate"):
+        make(rng.normal(size=50)).set_prevalence(0.1)
+    budget = of_rare(rng.normal(size=50))
+    before = budget.state()
+    for wrong in (0.5, -0.1, np.nan, "0.1"):
+        with pytest.raises((ValueError, TypeError)):
+            budget.set_prevalence(wrong)
+    assert budget.state() == before
+    with pytest.raises(CapacityError, match="prevalence"):
+        of_rare([0.0], prevalence=None)
+    with pytest.raises(CapacityError, match="with the same n"):
+        of_rare([0.0], period=None, expected_arrivals=None)

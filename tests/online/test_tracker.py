@@ -166,3 +166,16 @@ def test_a_burst_is_a_whole_number(scores):
     """Zero would never flag."""
     with pytest.raises(ValueError, match="burst"):
         QuantileTracker(Capacity.fraction(0.1), calibration_scores=scores, burst=0)
+
+
+def test_a_multiple_follows_the_base_rate_within_the_bound(rng):
+    """Flags and b times the base rate in force differ by at most the bound, on every stretch."""
+    tracker = QuantileTracker(
+        Capacity.multiple(2), calibration_scores=rng.normal(size=500), prevalence=0.02, step=0.1
+    )
+    errors = [0.0]
+    for prevalence in (0.02, 0.05, 0.005, 0.03):
+        tracker.set_prevalence(prevalence)
+        flagged = tracker.decide_many(rng.normal(size=2_000)).flagged
+        errors.extend(errors[-1] + np.cumsum(flagged - 2 * prevalence))
+    assert np.ptp(errors) <= tracker.interval_bound()

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from shortlist import Capacity, Worth, calibrate_threshold, select
+from shortlist import Capacity, calibrate_threshold, select
 from shortlist._core import work
 from shortlist._core.work import count_in_units
 
@@ -151,8 +151,8 @@ def test_what_is_flagged_is_worth_it(items, budget, least):
     p, values, efforts = items
     flagged = select(p, Capacity.effort(budget), values=values, efforts=efforts, worth=least)
     assert np.all((p * values / efforts)[flagged] >= least * (1 - 1e-9))
-    precise = select(p, Capacity.count(5), values=values, worth=Worth.precision(0.3))
-    assert np.all(p[precise] >= 0.3 * (1 - 1e-9))
+    likely = select(p, Capacity.count(5), worth=0.3)
+    assert np.all(p[likely] >= 0.3 * (1 - 1e-9))
 
 
 @settings(max_examples=25)

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from made_cases import make_cases
-from shortlist import Capacity
+from shortlist import Capacity, Worth
 from shortlist.exceptions import TableError, TooManyFlagsError
-from shortlist.tables import flag_rows, select_rows
+from shortlist.tables import WorkColumns, flag_rows, select_rows
+from shortlist.tables.reasons import reasons_for
 from shortlist.tables.write import TableWriter, spreadsheet_safe
 
 
@@ -110,3 +111,91 @@ def test_headings_are_escaped_too():
     assert lines[0] == '"\'=a","b"'
     assert lines[1] == '"\'@x",-1'
     assert listed.n_escaped == 1
+
+
+@pytest.mark.parametrize("precision", [0.1, 0.5, 0.9])
+def test_a_precise_list_is_what_the_classifier_selects(
+    table_fit, new_cases, precision, monkeypatch
+):
+    """Also where only the first rows of a long table are held; the note counts what is left."""
+    model, new = table_fit.model, new_cases
+    with model.schema.open(new) as source:
+        rows = model.schema.read(source)
+    worth = Worth.precision(precision)
+    selected = model.classifier.select(rows.X, Capacity.count(60), ids=rows.ids, worth=worth)
+    monkeypatch.setattr("shortlist.tables.select._SPARE", 0)
+    listed = select_rows(model, new, count=60, precision=precision)
+    assert {row["row"] - 1 for row in listed.rows} == set(np.flatnonzero(selected))
+    assert [f"{len(listed):,} of 60 places" in note for note in listed.notes] == [True] * (
+        len(listed) < 60
+    )
+
+
+def test_a_promised_precision_counts_every_row_of_an_id(table_fit, new_cases, tmp_path):
+    """Each row is a test; with four times as many, as many cases need stronger evidence."""
+    model, new = table_fit.model, new_cases
+    once = select_rows(model, new, count=200, precision=0.2)
+    pd.concat([pd.read_csv(new)] * 4).to_csv(tmp_path / "repeated.csv", index=False)
+    often = select_rows(model, tmp_path / "repeated.csv", count=200, precision=0.2)
+    assert len(often) < len(once)
+
+
+def test_what_a_precise_list_cannot_have(table_fit, new_cases):
+    """Probes, values, and more than everything."""
+    model, new = table_fit.model, new_cases
+    with pytest.raises(ValueError, match=r"probe=\.\.\. cannot be combined"):
+        select_rows(model, new, count=5, precision=0.5, probe=0.5)
+    with pytest.raises(TableError, match=r"precision=\.\.\. cannot be combined with value"):
+        select_rows(model, new, count=5, precision=0.5, work=WorkColumns(value="amount"))
+    with pytest.raises(ValueError, match="at most 1"):
+        select_rows(model, new, count=5, precision=1.5)
+
+
+def test_too_few_common_rows_are_named(table_fit, new_cases):
+    """The note says how many any list needs."""
+    model, new = table_fit.model, new_cases
+    listed = select_rows(model, new, count=1, precision=0.5)
+    assert len(listed) == 0
+    assert "Any list needs 1,599 of these" in listed.notes[-1]
+
+
+def test_reasons_are_the_falls_of_the_score(table_fit, new_cases, monkeypatch):
+    """However many changes are scored together; without reasons, the list is the same."""
+    model = table_fit.model
+    with model.schema.open(new_cases) as source:
+        X = model.schema.read(source).X.head(30)
+    scores = model.classifier.score_samples(X)
+    falls = {
+        feature.name: scores
+        - model.classifier.score_samples(X.assign(**{feature.name: model.reference[feature.name]}))
+        for feature in model.schema.features
+    }
+    monkeypatch.setattr("shortlist.tables.reasons._AT_ONCE", 7)
+    found = reasons_for(model, X)
+    for row, reasons in enumerate(found):
+        order = sorted(falls, key=lambda name: -falls[name][row])
+        largest = [name for name in order if falls[name][row] > 0.01 * falls[order[0]][row]][:3]
+        assert [reason.column for reason in reasons] == largest
+        effects = [reason.effect for reason in reasons]
+        assert effects == pytest.approx([falls[name][row] for name in largest])
+    every, bare = (select_rows(model, new_cases, count=9, reasons=each) for each in (True, False))
+    assert set(every.columns) - set(bare.columns) == {"reasons"}
+    assert bare.columns["case"] == every.columns["case"]
+
+
+def test_many_columns_take_few_passes(table_fit, new_cases, monkeypatch):
+    """Columns are not scored one by one, and not where they have their usual value."""
+    model = table_fit.model
+    with model.schema.open(new_cases) as source:
+        X = model.schema.read(source).X.head(20)
+    X["amount"] = model.reference["amount"]
+    scored = []
+    score = type(model.classifier).score_samples
+    monkeypatch.setattr(
+        type(model.classifier),
+        "score_samples",
+        lambda self, X: scored.append(len(X)) or score(self, X),
+    )
+    assert "amount" not in {reason.column for each in reasons_for(model, X) for reason in each}
+    assert len(scored) == 2
+    assert scored[1] <= 20 * (len(model.schema.features) - 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,6 +22,8 @@ def select(
     data: options.Data,
     count: Annotated[list[str] | None, typer.Option(metavar="N")] = None,
     segment: options.Column = None,
+    turnout: options.Text = None,
+    confidence: options.Number = None,
     value: options.Column = None,
     effort: options.Column = None,
     budget: options.Number = None,
@@ -31,6 +34,8 @@ def select(
     exclude: options.File = None,
     id: options.Column = None,
     probe: options.Probe = 0,
+    precision: options.Number = None,
+    reasons: bool = True,
     read: options.Read = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -44,18 +49,33 @@ def select(
     -------
     count
         The number of cases on the list, such as --count 50; with --segment one for each segment,
-        such as --count north=20,south=30.
+        such as --count north=20,south=30. A table of past numbers, such as --count slots.csv,
+        stands for a number that is not known yet.
     segment
         A column whose values have counts of their own, such as --segment team.
+    turnout
+        How often an invited case comes: --turnout 310/520 for 310 of 520 in the past, --turnout
+        0.6, or a column with the probability of each case. --count is then the number of slots, and
+        the list is longer.
+    confidence
+        How surely no more come than there are slots, such as --confidence 0.99. Default: 0.95.
     probe
         Share of the places for cases below the cut, drawn at random, such as --probe 0.1. Their
         outcomes tell what is missed: shortlist evaluate --reviews.
+    precision
+        End the list early, on average with at least this share of rare cases on it, such as
+        --precision 0.5. The model must have been fitted with --folds 1, or recalibrated with
+        --target.
+    reasons
+        Say what raised the score of each case; --no-reasons is faster for very many columns.
     """
     if not count and budget is None:
         raise typer.BadParameter(
             "Missing option '--count', such as --count 50; or --budget 480 with --effort."
         )
     counts = _counts(count) if count else None
+    if confidence is not None and turnout is None and not isinstance(counts, list):
+        raise typer.BadParameter("--confidence belongs to --turnout, which was not given")
     from ..tables import WorkColumns, select_rows
     from ..tables.write import output_format
 
@@ -69,10 +89,14 @@ def select(
             data,
             count=counts,
             segment=segment,
+            turnout=_turnout(turnout),
+            confidence=0.95 if confidence is None else confidence,
             keep=keep or (),
             id=id,
             exclude=exclude,
             probe=probe,
+            precision=precision,
+            reasons=reasons,
             reading=options.read_options(read),
             work=WorkColumns(value, effort, budget, worth, unit),
             on_progress=show,
@@ -89,10 +113,21 @@ def select(
         typer.echo(f"{counted(len(selected), 'case')}: {out}")
 
 
-def _counts(given: list[str]) -> int | dict[str, int]:
+def _turnout(given: str | None) -> str | float | tuple[int, int] | None:
+    """Return what --turnout says: 310 of 520, a probability, or a column."""
+    if given is not None and (history := re.fullmatch("([0-9]+)/([0-9]+)", given)):
+        return int(history[1]), int(history[2])
+    return float(given) if given and re.fullmatch(r"[01](\.[0-9]+)?", given) else given
+
+
+def _counts(given: list[str]) -> int | list[int] | dict[str, int]:
     """Return what --count says: one number, or a number for each segment."""
     if len(given) == 1 and given[0].isdecimal():
         return int(given[0])
+    if len(given) == 1 and Path(given[0]).is_file():
+        from ..tables.select import read_slots
+
+        return read_slots(Path(given[0]))
     counts: dict[str, int] = {}
     for text in given:
         parts = text.split(",")
@@ -129,21 +164,22 @@ def _numbers(selected: Selection, out: Path | None, notes: list[str]) -> dict[st
 
 
 def _print(selected: Selection) -> None:
-    hidden = ("inclusion", "reasons", None if selected.id is None else "row")
+    hidden = ("inclusion", None if selected.id is None else "row")
+    words = selected.in_words()
     # The longest texts come last.
-    shown = [*(name for name in selected.columns if name not in hidden), "reasons"]
+    shown = sorted((name for name in words if name not in hidden), key="reasons".__eq__)
     shell.print_texts(
         shown,
-        [[_text(name, row[name]) for name in shown] for row in selected.rows],
+        zip(*([_text(name, each) for each in words[name]] for name in shown), strict=True),
         n_left=0,
         n_right=4,
-        caption="In parentheses: how far the score would fall with the usual value.",
+        caption="In parentheses: how far the score would fall with the usual value."
+        if "reasons" in words
+        else None,
     )
 
 
 def _text(column: str, value: Any) -> str:
-    if column == "reasons":
-        return "; ".join(each.in_words for each in value)
     if column == "probability":
         return shell.percent(value)
     return f"{value:.4g}" if column == "score" else "" if value is None else str(value)

@@ -52,10 +52,9 @@ def say(kind: str, message: str) -> None:
 
 #: The parameters of the library that options set; those of the same name, and then the others.
 _SAME = """
-    adopt at_most budget capacities challenger confidence controller count drop effort exclude
+    adopt at_most budget capacities challenger confidence count drop effort exclude
     expect find folds group guarantee id keep labelled_only learner load max_effort n_batches period
-    probe
-    rare reviews seed segment size target time title total
+    precision probe rare reviews seed segment size target time title total turnout
     trust_model unit value worth
 """
 _READ = "categorical columns date_format decimal encoding keep_total na numeric sep sheet"

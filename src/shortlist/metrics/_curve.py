@@ -207,11 +207,11 @@ class CapacityCurve:
         (0.28, 1.0)
         """
         if check_capacity(capacity).kind == "multiple":
-            low, high = self._region.ends_at(lambda share: min(float(capacity.value) * share, 1.0))
+            low, high = self._region.ends_at(float(capacity.value), is_multiple=True)
         else:
             of_these, n = capacity.kind == "count" and capacity.per is None, self.n_items
             fraction = capacity.max_flags(n) / n if of_these else float(capacity.as_ratio())
-            low, high = self._region.ends_at(lambda _: fraction)
+            low, high = self._region.ends_at(fraction)
         return Interval(float(low), float(high))
 
     def needed_for(self, detection: float) -> NeededCapacity:
@@ -386,7 +386,7 @@ def curve_of_counts(
     np.divide(n_found, n_flagged, out=precision, where=n_flagged > 0)
     fixed = {"trials": n_rare, "error": (1 - confidence) / 2}
     found, place = np.unique(n_found, return_inverse=True)
-    low, high = region.ends_at(lambda _: n_flagged / n_items)
+    low, high = region.ends_at(n_flagged / n_items)
     return CapacityCurve(
         thresholds=thresholds,
         n_flagged=n_flagged,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -81,12 +80,16 @@ class DetectionRegion(NamedTuple):
             ),
         )
 
-    def ends_at(self, flagged: Callable[[float], Any]) -> tuple[Floats, Floats]:
+    def ends_at(self, flagged: Any, *, is_multiple: bool = False) -> tuple[Floats, Floats]:
         """Return both ends of the detection when a share of the items is flagged.
 
-        The share may depend on the prevalence of the population, of which there are two ends.
+        A multiple of the prevalence of the population is a share at each end of its interval.
         """
-        given = [(np.asarray(flagged(share)), share) for share in self.prevalences]
+        units = [share if is_multiple else 1.0 for share in self.prevalences]
+        given = [
+            (np.minimum(np.multiply(flagged, unit), 1.0), share)
+            for unit, share in zip(units, self.prevalences, strict=True)
+        ]
         low = [self._low(c, prevalence) for c, prevalence in given]
         high = [self._high(c, prevalence) for c, prevalence in given]
         return np.clip(np.min(low, axis=0), 0, 1), np.clip(np.max(high, axis=0), 0, 1)

@@ -2,6 +2,7 @@
 
 from ._alarms import DriftAlarm
 from ._budget import BudgetController
+from ._pull import PullController, WaitingCase
 from ._tracker import QuantileTracker
 from ._window import EmaController, WindowController
 from .controller import Controller
@@ -16,6 +17,8 @@ __all__ = [
     "DriftAlarm",
     "EmaController",
     "FixedPeriod",
+    "PullController",
     "QuantileTracker",
+    "WaitingCase",
     "WindowController",
 ]

@@ -46,7 +46,9 @@ class BudgetController(Controller):
     ----------
     capacity : Capacity
         ``Capacity.count(k)`` with `period`, or ``Capacity.count(k, per=n)`` for every n items; the
-        same with ``Capacity.effort(...)``.
+        same with ``Capacity.effort(...)``. Or ``Capacity.multiple(b)`` with `period` and
+        `prevalence`: b times as many flags as rare items are to be expected in a period, rounded
+        down, and computed again by :meth:`~Controller.set_prevalence`.
     calibration_scores : array-like of shape (n_items,)
         Recent scores of the model. They stand in for the periods before the first.
     period : float or str, default=None
@@ -70,6 +72,8 @@ class BudgetController(Controller):
     probe_key : str, default=None
         A text that makes the draws reproducible. `None` makes up a secret one, which is saved with
         the state. Whoever knows it can choose ids that are never drawn.
+    prevalence : float, default=None
+        Share of rare items, for a multiple.
     remember : int, default=10000
         As for :class:`Controller`.
 
@@ -155,6 +159,7 @@ class BudgetController(Controller):
         expected_effort: float | None = None,
         probe: float = 0,
         probe_key: str | None = None,
+        prevalence: float | None = None,
         remember: int = 10_000,
     ) -> None:
         if period is not None and expected_arrivals is None:
@@ -171,6 +176,7 @@ class BudgetController(Controller):
             expected_arrivals=expected_arrivals,
             starts_at=starts_at,
             expected_effort=expected_effort,
+            prevalence=prevalence,
         )
         self.check_capacity(capacity)
         scores = check_calibration_scores(calibration_scores)
@@ -186,7 +192,7 @@ class BudgetController(Controller):
 
     def check_capacity(self, capacity: Capacity) -> None:
         """Accept a count or an effort, per period or per so many items."""
-        if capacity.kind not in ("count", "effort"):
+        if capacity.kind == "fraction":
             raise CapacityError(
                 f"A budget is a whole number of flags; got {capacity!r}. Use Capacity.count(k) "
                 "with period=..., or QuantileTracker for a rate."
@@ -215,6 +221,10 @@ class BudgetController(Controller):
 
     def _units(self, capacity: Capacity) -> int:
         """Return the budget in flags, or in units of work."""
+        if capacity.kind == "multiple":
+            learned = self.state_floats[book.EXPECTED] if self.state_floats.size else None
+            arrivals = learned or self.options["expected_arrivals"] or 0
+            capacity = Capacity.count(int(self.ratio(capacity) * int(arrivals)))
         return work_allowed(capacity) if self.counts_work else flags_allowed(capacity)
 
     def _first_state(self, calibration_scores: Floats) -> tuple[Floats, Any]:

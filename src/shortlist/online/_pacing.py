@@ -187,7 +187,20 @@ def _volume(phase: float, ledger: Any) -> tuple[float, float]:
 
 @njit(cache=True)
 def _set_threshold(phase: float, ledger: Any) -> None:
-    """Set the threshold for what is left of the budget; work is as many flags as it makes.
+    """Set the threshold for what is left of the budget."""
+    ledger.floats[THRESHOLD] = _threshold_for(_left(ledger), phase, ledger)
+
+
+@njit(cache=True)
+def _left(ledger: Any) -> float:
+    """Return how many flags are left for scores; work is as many flags as it usually makes."""
+    ints = ledger.ints
+    return (ints[TOTAL] - ints[KEPT] - ints[USED]) / ledger.floats[USUAL_WORK]
+
+
+@njit(cache=True)
+def _threshold_for(left: float, phase: float, ledger: Any) -> float:
+    """Return the score that as many of the arrivals still to come should exceed as flags are left.
 
     In a period that began before the stream, its unseen part is taken to have been as usual: its
     share of the arrivals came, and its share of the flags was used. A part that was not observed
@@ -195,11 +208,9 @@ def _set_threshold(phase: float, ledger: Any) -> None:
     hours; all calibration scores then count, whatever their hour.
     """
     ints, floats = ledger.ints, ledger.floats
-    left = (ints[TOTAL] - ints[KEPT] - ints[USED]) / floats[USUAL_WORK]
     to_use = left - floats[UNSEEN] * ints[CAPACITY]
     if to_use <= 0:
-        floats[THRESHOLD] = np.inf
-        return
+        return np.inf
     share, volume = _volume(phase, ledger)
     still_to_come = volume * (1.0 - share)
     if to_use < 1.0:
@@ -207,11 +218,10 @@ def _set_threshold(phase: float, ledger: Any) -> None:
         usual_rate = ints[CAPACITY] / floats[EXPECTED]
         still_to_come = max(still_to_come, to_use / usual_rate)
     if to_use >= still_to_come:
-        floats[THRESHOLD] = -np.inf
-    elif ints[JOINED]:
-        floats[THRESHOLD] = _later_threshold(to_use / still_to_come, -1.0, ledger)
-    else:
-        floats[THRESHOLD] = _later_threshold(to_use / volume, phase, ledger)
+        return -np.inf
+    if ints[JOINED]:
+        return _later_threshold(to_use / still_to_come, -1.0, ledger)
+    return _later_threshold(to_use / volume, phase, ledger)
 
 
 @njit(cache=True)
@@ -340,8 +350,8 @@ def _draw(code: int, number: float, ledger: Any) -> tuple[int, float]:
 
 
 @njit(cache=True)
-def _decide(score: float, at: float, deciding: bool, work: int, ledger: Any) -> tuple[int, float]:
-    """Decide about one item, or only observe it; return the reason's code and the threshold."""
+def _move_to(at: float, ledger: Any) -> float:
+    """Begin a new period if one is due, keep the threshold fresh, and return the phase."""
     ints, floats = ledger.ints, ledger.floats
     period = period_of(at, floats[ORIGIN], floats[LENGTH])
     if not ints[BEGUN] or period > ints[PERIOD]:
@@ -349,6 +359,31 @@ def _decide(score: float, at: float, deciding: bool, work: int, ledger: Any) -> 
     phase = _phase(at, ints[PERIOD], floats)
     if _is_stale(phase, ledger):
         _refresh(phase, ledger)
+    return phase
+
+
+@njit(cache=True)
+def take_flag(score: float, n_ahead: int, at: float, floats: Any, ints: Any) -> bool:
+    """Take a flag for an item that was seen before, if it is worth one of those left.
+
+    So many others that wait come before it: it must be worth one of the flags that these leave.
+    """
+    ledger = open_ledger(floats, ints)
+    phase = _move_to(at, ledger)
+    if ints[TOTAL] - ints[KEPT] - ints[USED] < 1:
+        return False
+    if score <= _threshold_for(_left(ledger) - n_ahead, phase, ledger):
+        return False
+    ints[USED] += 1
+    _set_threshold(phase, ledger)
+    return True
+
+
+@njit(cache=True)
+def _decide(score: float, at: float, deciding: bool, work: int, ledger: Any) -> tuple[int, float]:
+    """Decide about one item, or only observe it; return the reason's code and the threshold."""
+    ints, floats = ledger.ints, ledger.floats
+    phase = _move_to(at, ledger)
     threshold = floats[THRESHOLD]
     _observe(score, phase, ledger)
     if not deciding:

@@ -117,8 +117,12 @@ class Timeline:
 
     def count_one(self, moment: float) -> float:
         """Move on to the next item, and return its time as compiled functions see it."""
-        self.now = max(self.now, moment)
         self.n_items += 1
+        return self.move_to(moment)
+
+    def move_to(self, moment: float) -> float:
+        """Move on without an item, and return the time as compiled functions see it."""
+        self.now = max(self.now, moment)
         if self.calendar is not None:
             return float(self.calendar.progress(np.array([self.now]))[0])
         return self.now if self.is_timed else float(self.n_items - 1)

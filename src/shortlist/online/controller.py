@@ -18,7 +18,7 @@ from .._core.arrays import Floats, Ints
 from .._core.ids import check_id
 from .._core.probing import KeyedDraws
 from .._core.validation import to_seconds
-from ..capacity import Capacity, check_capacity
+from ..capacity import Capacity, check_capacity, check_prevalence
 from ..exceptions import CapacityError
 from ._inputs import (
     Arrivals,
@@ -282,6 +282,28 @@ class Controller:
                 self._change_capacity(capacity)
         return self
 
+    def set_prevalence(self, prevalence: Any) -> Self:
+        """Let a multiple of the base rate follow the base rate, from now on.
+
+        Parameters
+        ----------
+        prevalence : number
+            The share of rare items, such as `prevalence_low` of
+            :func:`~shortlist.feedback.estimate_missed` for the reviews of the last days: with its
+            confidence, no more is then flagged than the multiple allows.
+        """
+        if self.capacity.kind != "multiple":
+            raise CapacityError(
+                f"{self.capacity!r} does not refer to the base rate. Use Capacity.multiple(b), or "
+                "change the capacity with set_capacity."
+            )
+        value = float(check_prevalence(prevalence))
+        self.capacity.as_ratio(value)  # an error changes nothing
+        with self._lock:
+            self.options["prevalence"] = value
+            self.apply_capacity(self.capacity)
+        return self
+
     def swap_model(self, calibration_scores: ArrayLike) -> Self:
         """Switch to another model without a jump in the flag rate.
 
@@ -319,6 +341,7 @@ class Controller:
                 "scale": _to_text(self.scale.knots),
                 "floats": _to_text(self.state_floats),
                 "ints": _to_text(self.state_ints),
+                **self.own_state(),
             }
         digest = hashlib.blake2b(json.dumps(parts, sort_keys=True).encode(), digest_size=16)
         return {**parts, "digest": digest.hexdigest()}
@@ -375,8 +398,16 @@ class Controller:
             )
         return made
 
+    def own_state(self) -> dict[str, Any]:
+        """Return what a subclass remembers beside the two arrays, as plain JSON."""
+        return {}
+
+    def load_own_state(self, state: dict[str, Any]) -> None:
+        """Read what :meth:`own_state` returned."""
+
     def _load(self, knots: Floats, state: dict[str, Any]) -> None:
         """Put in everything that was learned."""
+        self.load_own_state(state)
         self.scale = TailScale(knots)
         self._time.load(state)
         self._answers.load(state["answers"])
@@ -420,9 +451,7 @@ class Controller:
         time = self._time
         if time.is_refused(moment):
             return Decision(False, math.inf, REASONS[MOMENT_REFUSED], 0.0)
-        if moment > time.now and time.changes:
-            for capacity in time.due_changes(until=moment):
-                self._change_capacity(capacity)
+        self._make_due_changes(moment)
         number = 1.0
         if self._draws is not None and deciding:
             number = self._draws.number(id, self.n_items)
@@ -439,6 +468,11 @@ class Controller:
         if id is not None:
             self._answers.keep(id, flag, threshold, probability)
         return Decision(flag, threshold, REASONS[code], probability)
+
+    def _make_due_changes(self, moment: float) -> None:
+        if moment > self._time.now and self._time.changes:
+            for capacity in self._time.due_changes(until=moment):
+                self._change_capacity(capacity)
 
     def _decide_items(self, items: Arrivals, *, deciding: bool = True) -> DecisionBatch:
         """Decide in stretches without anything special, and about every other item alone."""

@@ -12,17 +12,18 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.arrays import Mask
+from .._core.arrays import Doubles, Mask
 from .._core.extras import load_extra
 from .._core.ids import is_drawn
 from ..exceptions import TableError
 from ._labels import as_ids, look_damaged
 from ._labels import as_texts as as_texts
 from ._source import OpenTable
-from .columns import MISSING_CATEGORY
+from .column_format import PLAIN
+from .columns import MISSING_CATEGORY, Feature, Place
 from .model import TableModel
 from .monitor import DriftMonitor
-from .options import ReadOptions
+from .options import INFER_ALL, ReadOptions
 from .read import open_table
 from .schema import TableRows
 from .write import without_escape
@@ -44,12 +45,13 @@ class CaseRows(TableRows):
     """Rows of a table with the names of the cases, and columns to carry along.
 
     `numbers` are the positions of the rows in the table. `ids` break ties, and `names` name cases.
-    `kept` is an Arrow table, or None.
+    `chances` are their probabilities to come. `kept` is an Arrow table, or None.
     """
 
     numbers: Any = None
     names: NDArray[Any] | None = None
     segments: NDArray[Any] | None = None
+    chances: Doubles | None = None
     kept: Any = None
     scores: Any = None
 
@@ -75,6 +77,7 @@ class CaseReader:
     id: str | None = None
     exclude: Path | None = None
     segment: str | None = None
+    turnout: str | None = None
     taken: Collection[str] = ()
     reading: ReadOptions | None = None
     on_progress: RowsRead | None = None
@@ -91,7 +94,8 @@ class CaseReader:
         schema = self.model.schema
         with schema.open(self.path, reading=self.reading) as source:
             kept, excluded = self._columns(source)
-            others = [*kept, *(name for name in (self.id, self.segment) if name is not None)]
+            named = (self.id, self.segment, self.turnout)
+            others = [*kept, *(name for name in named if name is not None)]
             for rows, chunk in schema.chunks(source, target=self.target, also=others):
                 if not len(rows.X):
                     continue
@@ -116,8 +120,9 @@ class CaseReader:
                 f"The id column is named {self.id!r}, and so is a column of the output. Rename it "
                 "in the table, or name another one with id=..."
             )
-        if self.segment is not None:
-            source.require([self.segment], "which segment=... names")
+        for option, name in (("segment", self.segment), ("turnout", self.turnout)):
+            if name is not None:
+                source.require([name], f"which {option}=... names")
         wanted = [name for name in _names(source, self.keep) if name != self.id]
         kept = {name: _free(name, (*self.taken, self.id)) for name in wanted}
         self.types = dict.fromkeys(kept.values(), "string")
@@ -137,8 +142,22 @@ class CaseReader:
             numbers=np.arange(self.n_read, self.n_read + len(rows.X)),
             names=None if self.id is None else as_ids(chunk[self.id], self.id),
             segments=segments,
+            chances=None if self.turnout is None else self._chances(chunk, self.turnout),
             kept=pa.table(carried) if carried else None,
         )
+
+    def _chances(self, chunk: Any, name: str) -> Doubles:
+        place = Place(str(self.path), self.n_read)
+        format = PLAIN.adapted(name, self.reading or INFER_ALL)
+        chances: Doubles = Feature(name, "numeric", format).values(chunk[name], place=place)
+        bad = np.flatnonzero(~((chances >= 0) & (chances <= 1)))
+        if bad.size:
+            raise TableError(
+                f"The column {name!r}, which turnout=... names, must hold probabilities from 0 to "
+                f"1; got {chances[bad[0]]:g} in {place.row(int(bad[0]))}. Fill it, or leave these "
+                "cases out."
+            )
+        return chances
 
 
 def _names(source: OpenTable, keep: Collection[str]) -> list[str]:

@@ -105,16 +105,16 @@ def homogeneity(before: Any, after: Any) -> float:
 
 def judge_shifts(compared: list[dict[str, Any]]) -> None:
     """Name the size of each shift that is significant after Holm's correction for many tests."""
-    adjusted = holm([each["p_value"] for each in compared])
+    adjusted = _holm([each["p_value"] for each in compared])
     for each, p_value in zip(compared, adjusted, strict=True):
         each["adjusted_p_value"] = p_value
         each["shift"] = _size(each["psi"]) if p_value < SIGNIFICANT else "none seen"
 
 
-def holm(p_values: list[float], n_tests: int | None = None) -> list[float]:
+def _holm(p_values: list[float]) -> list[float]:
     """Return p-values that are corrected for the number of tests, by Holm's method."""
     order = np.argsort(p_values, kind="stable")
-    factors = (len(p_values) if n_tests is None else n_tests) - np.arange(order.size)
+    factors = order.size - np.arange(order.size)
     adjusted = np.empty(order.size)
     adjusted[order] = np.maximum.accumulate(np.minimum(1, factors * np.take(p_values, order)))
     return adjusted.tolist()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,13 +16,19 @@ from .._core.ids import tie_keys_of
 from .._core.probing import BY_SCORE, PROBE, check_probe, draw_probes, probe_seed
 from .._core.ranking import lift
 from .._core.validation import check_seed
+from .._core.written import stated_percent
+from ..capacity import exact
 from ..exceptions import TableError
-from ..worth import expected_worth
+from ..thresholds import count_invitations
+from ..thresholds.lists import promised_precision
+from ..worth import Worth, expected_worth
 from ._labels import RepeatedIds
 from .cases import CaseReader, CaseRows
+from .columns import Feature, Place
 from .model import TableModel
 from .monitor import Finding
 from .options import ReadOptions
+from .read import open_table
 from .reasons import reasons_for, reasons_in_words
 from .work import WorkColumns
 
@@ -84,20 +90,25 @@ class Selection:
 
     def in_words(self) -> dict[str, list[Any]]:
         """Return the columns with reasons as texts."""
-        reasons = map(reasons_in_words, self.columns["reasons"])
-        return {**self.columns, "reasons": list(reasons)}
+        if "reasons" not in self.columns:
+            return self.columns
+        return {**self.columns, "reasons": [*map(reasons_in_words, self.columns["reasons"])]}
 
 
 def select_rows(
     model: TableModel,
     path: Path,
     *,
-    count: int | Mapping[str, int] | None = None,
+    count: int | Sequence[int] | Mapping[str, int] | None = None,
     segment: str | None = None,
+    turnout: str | float | tuple[int, int] | None = None,
+    confidence: float = 0.95,
     keep: Collection[str] = (),
     id: str | None = None,
     exclude: Path | None = None,
     probe: float = 0,
+    precision: float | None = None,
+    reasons: bool = True,
     reading: ReadOptions | None = None,
     work: WorkColumns | None = None,
     on_progress: Progress | None = None,
@@ -116,11 +127,18 @@ def select_rows(
     path : Path
         A table with the columns that the model needs, or a folder of tables. Few more rows than the
         list has are held in memory; all of them with `probe`, `work` or `segment`.
-    count : int or dict
+    count : int, list of int or dict
         How many rows to select; with `segment`, how many of each segment. `None` if `work` has a
-        budget.
+        budget. A list has the numbers of slots of past days, if the next one is not known.
     segment : str, default=None
         A column of the table with the segment of each row, such as a team.
+    turnout : str, float or tuple of int, default=None
+        How often an invited case comes, if `count` is the number of slots: a column with the
+        probability of each row, a probability, or how many came and how many were invited. The list
+        is then longer than the number of slots.
+    confidence : float, default=0.95
+        With `turnout` or past numbers: more cases come than there are slots with a probability of
+        at most ``1 - confidence``. See :func:`~shortlist.thresholds.count_invitations`.
     keep : collection of str, default=()
         Columns of the table to carry along; ``["all"]`` takes all of them.
     id : str, default=None
@@ -130,6 +148,13 @@ def select_rows(
     probe : float, default=0
         Share of the places for rows below the cut, drawn at random; in each segment of its own.
         Their outcomes say what is missed (``shortlist evaluate --reviews``).
+    precision : float, default=None
+        The share of the list that is rare, at least, on average: on a quiet day the list is
+        shorter than `count`, and a note says why. It needs a model with calibration rows that were
+        held out, or that was recalibrated with labels. Not with `probe`, values or efforts.
+    reasons : bool, default=True
+        Whether to measure what raised the score of each row, which takes longer the more columns
+        there are.
     reading : ReadOptions, default=None
         What to know about this file; `None` reads it as the table of the fit.
     work : WorkColumns, default=None
@@ -145,11 +170,17 @@ def select_rows(
         that raised the score; and notes.
     """
     work = (work or WorkColumns()).for_list(model.schema.work)
-    _check_count(count, segment, probe, work)
+    worth = None if precision is None else Worth.precision(precision)
+    promised_precision(worth, probe=check_probe(probe))
+    _check_count(count, segment, probe, work, precision)
+    invites, length = turnout is not None or np.ndim(count) > 0, count  # type: ignore[arg-type]
+    if invites:
+        _check_invites(segment, probe, work)
+        length = None if isinstance(turnout, str) else _invited(count, turnout, confidence)
     on_progress = on_progress or (lambda step, done, total: None)
     model = replace(model, schema=replace(model.schema, work=work if work.columns else None))
     needs_all = probe or work.is_given or isinstance(count, Mapping)
-    pool = _Pool(model, None if needs_all else count)
+    pool = _Pool(model, None if needs_all else length)
     read = CaseReader(
         model,
         path,
@@ -157,6 +188,7 @@ def select_rows(
         id=id,
         exclude=exclude,
         segment=segment,
+        turnout=turnout if isinstance(turnout, str) else None,
         taken={**_COLUMNS, **_PROBE_COLUMNS},
         reading=reading,
         on_progress=lambda n_rows: on_progress(f"{n_rows:,} rows scored", 0, 0),
@@ -166,11 +198,16 @@ def select_rows(
     once = "which takes one place of the list, with its highest score."
     notes = [*read.notes, *pool.ids.notes(read.id, once)]
     ranked = pool.ranked()
+    if invites:
+        length = _invited(count, ranked.chances, confidence) if length is None else length
+        notes.append(_about_invited(length, count, turnout, confidence))
     probes: dict[str, Any] = {}
     if work.is_given:
-        places = _most_value(model, ranked, count, work, notes)
+        places = _most_value(model, ranked, length, work, notes)
     else:
-        places = _cut(ranked, count, read, segment, path, notes)
+        places = _cut(ranked, length, read, segment, path, notes)
+        if precision is not None:
+            places = _precise(model, ranked, places, precision, pool.n_scored, notes)
         if check_probe(probe):
             places, probes = _with_probes(model, ranked, places, probe)
     listed = ranked.take(places)
@@ -186,7 +223,7 @@ def select_rows(
         **named,
         "score": listed.scores,
         "probability": _probabilities(model, listed),
-        "reasons": reasons_for(model, listed.X, on_progress=on_progress),
+        **({"reasons": reasons_for(model, listed.X, on_progress=on_progress)} if reasons else {}),
         **probes,
         **listed.carried(),
     }
@@ -202,13 +239,13 @@ def select_rows(
 
 
 def _check_count(
-    count: int | Mapping[str, int] | None, segment: str | None, probe: float, work: WorkColumns
+    count: Any, segment: str | None, probe: float, work: WorkColumns, precision: float | None
 ) -> None:
     if (count is None) != (work.budget is not None):
         raise TableError(
             "Say how long the list may be: count=50, or budget=480 with effort=..., but not both."
         )
-    for option, given in (("segment", segment), ("probe", probe)):
+    for option, given in (("segment", segment), ("probe", probe), ("precision", precision)):
         if work.is_given and given:
             raise TableError(
                 f"{option}=... cannot be combined with value=..., effort=... or worth=... Make a "
@@ -221,9 +258,50 @@ def _check_count(
             "segment=... and a count for each segment belong together, as in: segment=team and "
             "count=north=20,south=30"
         )
-    counts = list(count.values()) if isinstance(count, Mapping) else [count]
+    counts = count.values() if isinstance(count, Mapping) else np.ravel(count).tolist()
     if min(counts, default=0) < 0:
         raise TableError(f"count must not be negative; got {min(counts)}.")
+
+
+def _check_invites(segment: str | None, probe: float, work: WorkColumns) -> None:
+    if segment or probe or work.is_given:
+        raise TableError(
+            "turnout=... and past numbers of slots cannot be combined with segment=..., probe=..., "
+            "value=..., effort=... or worth=... Make a list of its own for each."
+        )
+
+
+def _invited(slots: Any, turnout: Any, confidence: float) -> int:
+    """Return how many cases to invite for some slots; everyone comes unless something is said."""
+    if isinstance(turnout, tuple):
+        return count_invitations(slots, history=turnout, confidence=confidence)
+    if isinstance(turnout, np.ndarray):
+        return count_invitations(slots, chances=turnout, confidence=confidence)
+    return count_invitations(slots, rate=1 if turnout is None else turnout, confidence=confidence)
+
+
+def _about_invited(count: Any, slots: Any, turnout: Any, confidence: float) -> str:
+    past = "a number of slots like those of the past" if np.ndim(slots) else f"{slots:,} slots"
+    who = {str: f"as {turnout!r} says", tuple: "as often as before", type(None): "all"}
+    return (
+        f"{count:,} cases are invited for {past}. More come than there are slots with a "
+        f"probability of at most {stated_percent(float(1 - exact(confidence)))}, if cases come "
+        f"independently of each other, and {who.get(type(turnout), f'at a rate of {turnout}')}."
+    )
+
+
+def read_slots(path: Path) -> list[int]:
+    """Return past numbers of slots: the only column of a table, or the one named slots."""
+    with open_table(path) as source:
+        name = source.columns[0] if len(source.columns) == 1 else "slots"
+        source.require([name], "the numbers of slots on past days")
+        numbers = Feature(name, "numeric").values(source.read()[name], place=Place(str(path)))
+    if (bad := np.flatnonzero(~(numbers >= 0) | (numbers % 1 != 0))).size:
+        raise TableError(
+            f"The column {name!r} must hold whole numbers of at least 0; got {numbers[bad[0]]:g} "
+            f"in row {bad[0] + 1} of {path}."
+        )
+    return [int(each) for each in numbers]
 
 
 # --- who gets on the list ---
@@ -238,7 +316,7 @@ class _Pool:
     def __init__(self, model: TableModel, most: Any) -> None:
         self._model, self._most = model, most
         self._parts: list[CaseRows] = []
-        self._n_held = 0
+        self._n_held = self.n_scored = 0
         self.ids = RepeatedIds()
 
     def add(self, cases: CaseRows) -> None:
@@ -250,6 +328,7 @@ class _Pool:
             scores = np.asarray(self._model.classifier.score_samples(cases.X), dtype=np.float64)
         self._parts.append(replace(cases, scores=scores))
         self._n_held += len(cases)
+        self.n_scored += len(cases)
         if self._most is not None and self._n_held > 2 * self._most + _SPARE:
             ranked = self.ranked()
             self._parts = [ranked.take(np.arange(min(self._most, len(ranked))))]
@@ -297,6 +376,33 @@ def _cut(
     ]
     places = [rows[:most] for rows, most in ranked.values()]
     return np.sort(np.concatenate([np.zeros(0, np.intp), *places]))
+
+
+def _precise(
+    model: TableModel,
+    cases: CaseRows,
+    places: Rows,
+    precision: float,
+    n_scored: int,
+    notes: list[str],
+) -> Rows:
+    """Return the first of some places, so many as keep a precision; note if that is not all.
+
+    An id that occurs more than once has one place of the list, and as many tests as rows.
+    """
+    common = model.classifier.rule_.common_scores(by_ids=cases.ids is not None)
+    first = cases.take(places)
+    keys = model.tie_keys(first.X, first.ids)
+    k = common.length(first.scores, keys, n_scored, precision)
+    if k < places.size:
+        needed, n_common = common.fewest(places.size, n_scored, precision), common.scores.size
+        more = f" Any list needs {needed:,} of these." if n_common < needed else ""
+        notes.append(
+            f"The list has {k:,} of {places.size:,} places: of a longer one, less than "
+            f"{stated_percent(precision)} might be rare on average, judged by {n_common:,} "
+            f"calibration cases that are known to be common.{more}"
+        )
+    return places[:k]
 
 
 def _check_segments(

@@ -5,6 +5,7 @@ from .lists import Selection, select
 from .promise import GUARANTEES
 from .rules import Decisions
 from .threshold import CalibratedThreshold
+from .turnout import count_invitations
 
 __all__ = [
     "GUARANTEES",
@@ -12,5 +13,6 @@ __all__ = [
     "Decisions",
     "Selection",
     "calibrate_threshold",
+    "count_invitations",
     "select",
 ]

@@ -21,7 +21,7 @@ from .._core.probing import (
     draw_probes,
     probe_seed,
 )
-from .._core.ranking import flag_exactly, keys_within, lift
+from .._core.ranking import flag_exactly, keys_within, lift, rank
 from .._core.validation import check_scores, check_seed
 from .._core.work import (
     are_equal,
@@ -36,6 +36,7 @@ from ..capacity import Capacity, check_capacity, check_efforts_suit
 from ..exceptions import CapacityError
 from ..worth import Worth, check_worth
 from ._knapsack import fill
+from .precision import CommonScores
 
 
 @dataclass(frozen=True)
@@ -56,9 +57,10 @@ class Selection:
         be the best. NaN where `gain` is.
     price : float
         Expected value of one more unit of capacity: of one more flag, or of one more unit of work.
-    reason : {"full", "no more items", "the rest does not fit", "not worth more"}
-        Why the list ends here. "full" means that all of the capacity is used. Capacity that is
-        left, ``allowed - used``, stays empty.
+    reason : {"full", "no more items", "the rest does not fit", "not worth more", "not precise"}
+        Why the list ends here. "full" means that all of the capacity is used, and "not precise"
+        that a longer list would not keep the promised precision. Capacity that is left,
+        ``allowed - used``, stays empty.
     """
 
     flagged: Mask
@@ -115,6 +117,7 @@ def select(
     values: ArrayLike | None = None,
     efforts: ArrayLike | None = None,
     worth: Any = None,
+    common_scores: ArrayLike | None = None,
     probe: Any = 0,
     return_details: bool = False,
 ) -> Any:
@@ -148,8 +151,12 @@ def select(
         flagged.
     worth : number or Worth, default=None
         The least expected value per unit of effort (``values * scores / efforts``, where what is
-        not given counts as 1) for which a slot is used; or ``Worth.precision(0.2)``, the least
-        probability. Below it slots stay empty.
+        not given counts as 1) for which a slot is used; or ``Worth.precision(0.2)``, the share of
+        the list that is rare, at least, on average over calibrations and batches. It needs
+        `common_scores`. Slots that would not do stay empty.
+    common_scores : array-like of shape (n_common,), default=None
+        For ``Worth.precision(...)``: scores of items that are known to be common, by the same
+        model, which has not seen them. They must be like the common items of the batch.
     probe : number, default=0
         Share of the slots for items below the cut, drawn at random, each with the same
         probability; rounded down to whole items. The number of flags stays the same. Pass ids, or
@@ -178,7 +185,7 @@ def select(
 
     Examples
     --------
-    >>> from shortlist import Capacity, select
+    >>> from shortlist import Capacity, Worth, select
     >>> select([0.2, 0.9, 0.4, 0.7], Capacity.count(2)).tolist()
     [False, True, False, True]
 
@@ -206,6 +213,16 @@ def select(
     >>> print(select([0.3, 0.01, 0.02], Capacity.count(2), worth=0.1, return_details=True))
     1 flags: 1 of 2 used, 1 left (not worth more); expected value 0.3, at most 0 below the best list
 
+    At least half of a list is to be rare. Of 99 common items, one is above 0.5, as is one of the
+    1,000 items of a quiet day, and nothing is listed; of another day, 20 items are:
+
+    >>> import numpy as np
+    >>> common = np.append(np.linspace(0, 0.4, 98), 0.55)
+    >>> quiet, busy = (np.append(np.linspace(0, 0.4, 1_000 - n), [0.9] * n) for n in (1, 20))
+    >>> half = {"worth": Worth.precision(0.5), "common_scores": common}
+    >>> [int(select(day, Capacity.count(50), **half).sum()) for day in (quiet, busy)]
+    [0, 20]
+
     One of four slots is a probe, and each of the seven items below the cut is as likely to get it:
 
     >>> picked = select(range(10), Capacity.count(4), probe=0.25, return_details=True)
@@ -219,10 +236,16 @@ def select(
     values, efforts = check_values(values, scores.size), check_efforts(efforts, scores.size)
     check_efforts_suit(check_capacity(capacity), efforts)
     items = Candidates(scores, keys_by_id(ids, seed=seed), values, efforts)
-    worth = check_worth(worth)
+    worth, common = check_worth(worth), None
+    if common_scores is not None:
+        known = check_scores(common_scores, name="common_scores")
+        common = CommonScores(known, np.zeros(known.size), lifted=False)
     if capacity.kind != "effort" and worth is None and not share and not return_details:
         return items.first(capacity.max_flags(scores.size, prevalence))
-    found = items.choose(capacity, worth, prevalence)
+    precision = promised_precision(worth, probe=share)
+    found = items.choose(capacity, None if precision is not None else worth, prevalence)
+    if precision is not None:
+        found = items.shortened(found, common, precision)
     if share:
         draw_keys = keys_by_id(ids, seed=probe_seed(seed))
         found = items.with_probes(found, share, draw_keys)
@@ -316,6 +339,26 @@ class Candidates:
         """Return the expected value of the best item that is not on a list."""
         return float(self._gains[~flagged].max(initial=0.0))
 
+    def shortened(
+        self, found: Selection, common: CommonScores | None, precision: float
+    ) -> Selection:
+        """Return the longest part of a list, the most suspicious first, that keeps a precision."""
+        if common is None or self.values is not None or self.efforts is not None:
+            raise ValueError(
+                f"Worth.precision({precision:g}) promises how much of a list is rare. It needs "
+                "common_scores=..., scores of items that are known to be common, and no values or "
+                f"efforts. For items that are rare with a probability of at least {precision:g} "
+                f"each, by the model, use worth={precision:g}."
+            )
+        rows = np.flatnonzero(found.flagged)
+        scores = lift(self.scores[rows]) if self.lifted else self.scores[rows]
+        rows = rows[rank(scores, keys_within(self.tie_keys, rows))[0]]
+        k = common.length(self.scores[rows], self.tie_keys(rows), self.scores.size, precision)
+        flagged = np.zeros(self.scores.size, dtype=bool)
+        flagged[rows[:k]] = True
+        shorter = self._described(flagged, k, found.allowed, price=0.0)
+        return replace(shorter, reason="not precise") if k < rows.size else found
+
     def with_probes(
         self,
         found: Selection,
@@ -349,3 +392,15 @@ class Candidates:
         if self.scores.size and not (self.scores.min() >= 0 and self.scores.max() <= 1):
             return np.full(self.scores.size, np.nan)
         return expected_worth(self.scores, self.values, None)
+
+
+def promised_precision(worth: Worth | None, *, probe: Fraction) -> float | None:
+    """Return the precision that a list promises; None if it promises none."""
+    if worth is None or worth.kind != "precision":
+        return None
+    if probe:
+        raise ValueError(
+            f"{worth!r} and probe=... cannot be combined: probes are drawn at random, and no "
+            "promise about the list covers them. Make a list without probes."
+        )
+    return worth.least

@@ -30,7 +30,8 @@ from ..capacity import Capacity, check_capacity, check_efforts_suit
 from ..exceptions import InsufficientCalibrationWarning
 from ..worth import Worth
 from .guarantees import Place, tail_mean
-from .lists import Candidates, Selection
+from .lists import Candidates, Selection, promised_precision
+from .precision import CommonScores
 from .samples import CalibrationSample, RowFacts
 from .segments import SegmentCapacities
 from .terms import Terms
@@ -194,13 +195,40 @@ class Rule:
     ) -> Selection:
         """Choose the best list within the capacity for this batch, or within that of the rule."""
         limit = self.capacity if capacity is None else check_capacity(capacity)
+        precision = promised_precision(worth, probe=probe)
+        worth = None if precision is not None else worth
         keys = keys_of(facts, self.terms.seed)
         items = Candidates(check_scores(scores), keys, facts.values, facts.efforts, lifted=True)
         found = self._best_list(items, facts.segments, limit or _EVERYTHING, worth)
+        if precision is not None:
+            common = self.common_scores(by_ids=facts.ids is not None)
+            found = items.shortened(found, common, precision)
         if not probe:
             return found
         draw_keys = keys_of(facts, probe_seed(self.terms.seed))
         return items.with_probes(found, probe, draw_keys, groups=facts.segments)
+
+    def common_scores(self, *, by_ids: bool) -> CommonScores:
+        """Return the calibration scores of items that are known to be common.
+
+        They must be unseen by the model that ranks lists. Ties count against a new item unless its
+        key comes from what theirs came from, ids or rows.
+        """
+        sample, *others = self.samples
+        is_weighed = sample.has_values or sample.efforts is not None
+        if others or sample.is_rare is None or sample.out_of_bag or is_weighed:
+            raise ValueError(
+                "A promised precision needs calibration items with labels, without values and "
+                "efforts, that the model of lists has not seen, and there are none. Hold items out "
+                "(cv=0.5, or fit --folds 1), or recalibrate with labels (y=..., or recalibrate "
+                "--target)."
+            )
+        if sample.groups is not None:
+            sample = sample.one_of_each_group(self.terms.seed)
+        assert sample.is_rare is not None
+        own = sample.take(np.flatnonzero(~sample.is_rare))
+        keys = own.sorting_keys if by_ids == sample.keyed_by_ids else np.zeros(own.scores.size)
+        return CommonScores(own.scores, keys)
 
     def _best_list(
         self, items: Candidates, segments: Rows | None, limit: Capacity, worth: Worth | None

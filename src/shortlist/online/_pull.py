@@ -1,0 +1,278 @@
+"""Cases that wait to be asked for, within a number of slots per period."""
+
+from __future__ import annotations
+
+import bisect
+import copy
+import math
+from collections import OrderedDict
+from typing import Any, NamedTuple, Self
+
+from numpy.typing import ArrayLike
+
+from .._core.ids import check_id
+from .._core.validation import check_positive
+from ..capacity import Capacity
+from ..exceptions import CapacityError
+from ._budget import BudgetController
+from ._inputs import TailScale, check_score
+from ._pacing import take_flag
+from .periods import read_period
+
+
+class WaitingCase(NamedTuple):
+    """A case that waits, or was handed out.
+
+    Attributes
+    ----------
+    id : str or int
+        Its id.
+    score : float
+        Its score.
+    since : float
+        When it arrived, in seconds.
+    """
+
+    id: Any
+    score: float
+    since: float
+
+
+class PullController(BudgetController):
+    """Let cases wait, and hand out the most worthwhile one to whoever asks, never above a number.
+
+    A case can wait as long as its patience lasts. Whoever asks gets the waiting case with the
+    highest score if it is worth one of the slots left: if the bar of a :class:`BudgetController`
+    lies below it. A case whose patience ends before anybody asked is flagged then, if it is worth
+    one of the slots that better cases which wait leave free; otherwise it expires. At the end of a
+    period, the slots left go to the best cases that wait. Flagged cases are handed out first. No
+    period has more cases than slots, whoever asks whenever, after restarts and changes of the
+    capacity, and with clocks that run backwards.
+
+    Parameters
+    ----------
+    capacity : Capacity
+        ``Capacity.count(k)``: slots in a period.
+    calibration_scores : array-like of shape (n_items,)
+        Recent scores of the model. They stand in for the periods before the first.
+    patience : float
+        How many seconds a case can wait.
+    period, expected_arrivals, starts_at, remember
+        As for :class:`BudgetController`; the first two are required.
+
+    Attributes
+    ----------
+    n_waiting : int
+        How many cases wait, without those whose patience ended.
+
+    Notes
+    -----
+    :meth:`~Controller.decide` still decides about a case at once, within the same slots.
+
+    Examples
+    --------
+    Two slots a day, and four hours of patience. The second case is asked for after an hour; the
+    first one is worth the other slot when its patience ends.
+
+    >>> from shortlist import Capacity
+    >>> from shortlist.online import PullController
+    >>> pull = PullController(
+    ...     Capacity.count(2),
+    ...     period=86_400,
+    ...     expected_arrivals=10,
+    ...     calibration_scores=range(10),
+    ...     patience=4 * 3_600,
+    ... )
+    >>> [pull.add(score, id=id, at=0) for id, score in (("a", 9.2), ("b", 9.5), ("c", 2))]
+    [True, True, True]
+    >>> pull.next(at=3_600).id
+    'b'
+    >>> [case.id for case in pull.flagged(at=4 * 3_600)]
+    ['a']
+    >>> pull.next(at=5 * 3_600) is None, pull.remaining
+    (True, 0)
+    """
+
+    def __init__(
+        self,
+        capacity: Capacity,
+        *,
+        calibration_scores: ArrayLike,
+        patience: float,
+        **options: Any,
+    ) -> None:
+        super().__init__(capacity, calibration_scores=calibration_scores, **options)
+        if self.counts_work or self.has_probes or not self.is_timed:
+            raise CapacityError(
+                f"Cases wait for slots in a period of time, and got {capacity!r}. Use "
+                "Capacity.count(k) with period=..., and neither efforts nor probes."
+            )
+        self.options["patience"] = check_positive("patience", patience)
+        self._periods = read_period(self.options["period"], starts_at=self.options["starts_at"])
+        # Cases in the order of arrival by number, and the numbers by falling scores.
+        self._waiting: OrderedDict[int, WaitingCase] = OrderedDict()
+        self._ranked: list[tuple[float, int]] = []
+        self._flagged: list[WaitingCase] = []
+
+    @property
+    def n_waiting(self) -> int:
+        """How many cases wait, without those whose patience ended."""
+        return len(self._waiting)
+
+    # --- both ends -----------------------------------------------------------------------------
+
+    def add(self, score: float, *, id: str | int, at: Any) -> bool:
+        """Let a case wait.
+
+        Parameters
+        ----------
+        score : float
+            Higher is more suspicious.
+        id : str or int
+            Its id. A case that was added before is not added again.
+        at : float or datetime
+            When it arrived.
+
+        Returns
+        -------
+        bool
+            Whether it waits now; False for a repeated id, and for a moment many periods ahead, as
+            in :meth:`~Controller.decide`.
+        """
+        id, score, moment = check_id(id), check_score(score), self._time.moment(at)
+        with self._lock:
+            if self._repeat(id) is not None or not self._reach(moment):
+                return False
+            self._decide_new(score, moment, None, 1, deciding=False)
+            self._answers.keep(id, False, math.inf, 0.0)
+            self._wait(WaitingCase(id, score, self.now))
+            return True
+
+    def next(self, *, at: Any) -> WaitingCase | None:
+        """Return the most worthwhile case, and take a slot for it.
+
+        Parameters
+        ----------
+        at : float or datetime
+            When somebody asks.
+
+        Returns
+        -------
+        WaitingCase or None
+            First those that were flagged, then the one with the highest score. None if no case
+            waits that is worth one of the slots left.
+        """
+        moment = self._time.moment(at)
+        with self._lock:
+            if not self._reach(moment):
+                return None
+            if self._flagged:
+                return self._flagged.pop(0)
+            if not self._ranked or not self._take(-self._ranked[0][0], 0, moment):
+                return None
+            return self._leave(self._ranked[0][1])
+
+    def flagged(self, *, at: Any) -> list[WaitingCase]:
+        """Return the cases that got a slot before anybody asked, each of them once.
+
+        Parameters
+        ----------
+        at : float or datetime
+            The present moment.
+
+        Returns
+        -------
+        list of WaitingCase
+            In the order in which they were flagged. :meth:`next` does not return them again.
+        """
+        moment = self._time.moment(at)
+        with self._lock:
+            self._reach(moment)
+            found, self._flagged = self._flagged, []
+            return found
+
+    # --- waiting -------------------------------------------------------------------------------
+
+    def _reach(self, moment: float) -> bool:
+        """Settle all cases whose patience ends until a moment, unless the moment is refused."""
+        if self._time.is_refused(moment):
+            return False
+        while self._waiting:
+            number, case = next(iter(self._waiting.items()))
+            ends, closes = case.since + self.options["patience"], self._last_moment()
+            if min(ends, closes) > max(moment, self.now):
+                break
+            if closes < ends:
+                self._use_up(closes)
+            else:
+                self._settle(number, case, ends)
+        self._make_due_changes(moment)
+        self._time.move_to(moment)
+        return True
+
+    def _last_moment(self) -> float:
+        """Return the next moment that is the last one of a period."""
+        after = self._periods.number(math.nextafter(self.now, math.inf))
+        return math.nextafter(self._periods.bounds(after)[1], -math.inf)
+
+    def _use_up(self, closes: float) -> None:
+        """Flag the best cases that wait at the end of a period, as far as slots are left."""
+        while self._ranked and self._take(-self._ranked[0][0], 0, closes):
+            self._flagged.append(self._leave(self._ranked[0][1]))
+
+    def _settle(self, number: int, case: WaitingCase, ends: float) -> None:
+        """Flag a case at the end of its patience, or let it expire."""
+        n_ahead = bisect.bisect_left(self._ranked, (-case.score, number))
+        self._leave(number)
+        if self._take(case.score, n_ahead, ends):
+            self._flagged.append(case)
+
+    def _take(self, score: float, n_ahead: int, moment: float) -> bool:
+        self._make_due_changes(moment)
+        time = self._time.move_to(moment)
+        return bool(take_flag(score, n_ahead, time, self.state_floats, self.state_ints))
+
+    def _wait(self, case: WaitingCase) -> None:
+        number = next(reversed(self._waiting), -1) + 1
+        self._waiting[number] = case
+        bisect.insort(self._ranked, (-case.score, number))
+
+    def _leave(self, number: int) -> WaitingCase:
+        case = self._waiting.pop(number)
+        del self._ranked[bisect.bisect_left(self._ranked, (-case.score, number))]
+        return case
+
+    # --- saved state ---------------------------------------------------------------------------
+
+    def change_scale(self, old: TailScale, new: TailScale) -> None:
+        """Refuse another model while cases wait: their scores are those of the old one."""
+        if self._waiting:
+            raise ValueError(
+                f"{self.n_waiting} cases wait with scores of the present model. Swap the model "
+                "when none waits, or begin with another controller."
+            )
+        super().change_scale(old, new)
+
+    def own_state(self) -> dict[str, Any]:
+        """Return all cases that wait or have a slot."""
+        waiting, flagged = self._waiting.values(), self._flagged
+        return {"waiting": [list(each) for each in waiting], "kept": [list(c) for c in flagged]}
+
+    def load_own_state(self, state: dict[str, Any]) -> None:
+        """Let the saved cases wait again."""
+        for case in state["waiting"]:
+            self._wait(_read_case(case))
+        self._flagged = [_read_case(case) for case in state["kept"]]
+
+    def copy(self) -> Self:
+        """Return a controller in the same state; each then goes on without the other."""
+        with self._lock:
+            other = super().copy()
+            other._waiting, other._ranked = self._waiting.copy(), self._ranked.copy()
+            other._flagged = copy.copy(self._flagged)
+            return other
+
+
+def _read_case(saved: list[Any]) -> WaitingCase:
+    id, score, since = saved
+    return WaitingCase(check_id(id), check_score(score), check_score(since))
