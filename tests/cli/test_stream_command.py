@@ -206,7 +206,14 @@ def test_another_model_or_capacity_is_refused_or_adopted(stream, lines, cases, t
     refused = stream(lines[100:], *DAY, model=tmp_path / "other")
     check_refused(refused, 2, "belongs to another stream: model was")
     check_refused(
-        stream(lines[100:], "--count", "6", "--period", "day"), 2, "capacity.value was 5 and is 6"
+        stream(lines[100:], "--count", "6", "--period", "day"),
+        2,
+        "capacity was 5 lines and is 6 lines",
+    )
+    check_refused(
+        stream(lines[100:], "--fraction", "0.5"),
+        2,
+        "capacity was 5 lines and is 50 % of all lines; period was 86400.0 and is not given",
     )
     hourly = ("--count", "5", "--period", "hour", "--adopt")
     check_refused(stream(lines[100:], *hourly), 2, "another period")

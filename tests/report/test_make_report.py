@@ -243,6 +243,19 @@ def test_a_multiple_has_one_interval_too(table_fit, new_cases):
     assert "for each rare case" in render_report(summary)
 
 
+def test_after_a_recalibration_the_results_of_the_fit_are_old(table_fit, new_cases):
+    """With another capacity they are gone, and the page can be made; with the same, it says so."""
+    model = copy.deepcopy(table_fit.model)
+    other = recalibrate_table(model, new_cases, capacity=Capacity.fraction(0.05)).model
+    page = render_report(make_report(other, new_cases, labels=False))
+    assert "Found in the fit" not in page
+    assert "expectations-title" not in page
+    same = recalibrate_table(model, new_cases).model
+    page = render_report(make_report(same, new_cases))
+    assert "before the recalibration" in page
+    assert "before the recalibration" not in render_report(make_report(model, new_cases))
+
+
 def test_every_guarantee_is_said_in_words(table_fit, new_cases):
     """A model with a simultaneous promise has a report, too, and each guarantee has its words."""
     model = copy.deepcopy(table_fit.model)

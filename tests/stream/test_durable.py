@@ -188,7 +188,7 @@ def test_another_stream_is_refused(tmp_path):
     with durable(tmp_path / "state") as controller:
         controller.decide([high(), high()])
     other = {"model": "b", "capacity": 3}
-    with pytest.raises(StateFileError, match="model was 'a' and is 'b'"):
+    with pytest.raises(StateFileError, match="model was a and is b"):
         durable(tmp_path / "state", identity=other).__enter__()
     with durable(tmp_path / "state", identity=other, adopt=np.arange(200.0)) as controller:
         assert controller.controller.remaining == 1

@@ -93,11 +93,12 @@ def _print_model(content: dict[str, Any]) -> None:
     columns = [(each.name, each.in_words) for each in schema.features]
     shell.print_texts(("Column", "Read as"), columns, n_right=0, title="Columns")
     if card.rules:
+        before = ", before the recalibration" if card.recalibrated_at else ""
         shell.print_table(
             shell.RULES,
             card.rules,
             title=f"On {card.n_test:,} unseen rows, {card.n_test_rare:,} of them rare",
-            caption=f"Measured on {shell.MEASURED_ON[card.measured_on]}.",
+            caption=f"Measured on {shell.MEASURED_ON[card.measured_on]}{before}.",
         )
     for note in card.notes:
         typer.echo(f"Note of the fit: {shell.in_options(note)}")

@@ -22,6 +22,7 @@ from ..capacity import Capacity
 from ..exceptions import StateFileError
 from ..online import BudgetController, Controller
 from ..online.decisions import MOMENT_REFUSED
+from ..thresholds.promise import capacity_in_words
 from ._group import GroupMaker, join_queue, make_queue
 from ._replica import Arrival, ReplayError, Replica
 from ._sqlite import SQLiteStore
@@ -256,7 +257,8 @@ def _check_difference(path: Path, old: Any, new: Any, *, adopt: bool) -> None:
     was, now = flattened(old), flattened(new)
     differing = [name for name in {**was, **now} if was.get(name) != now.get(name)]
     if not adopt:
-        parts = [f"{n} was {was.get(n)!r:.40} and is {now.get(n)!r:.40}" for n in differing]
+        names = dict.fromkeys(name.partition(".")[0] for name in differing)
+        parts = [f"{name} was {_said(old, name)} and is {_said(new, name)}" for name in names]
         raise StateFileError(
             f"{path} belongs to another stream: {'; '.join(parts)[:_LONGEST_DIFFERENCE]}. "
             "Use the original options or another --state file, or continue with --adopt."
@@ -266,6 +268,13 @@ def _check_difference(path: Path, old: Any, new: Any, *, adopt: bool) -> None:
             f"--adopt accepts another model or capacity, but not another {', '.join(fixed)}. "
             "Start the next period with another --state file."
         )
+
+
+def _said(identity: dict[str, Any], name: str) -> str:
+    value = identity.get(name)
+    if name == "capacity" and isinstance(value, dict):
+        return capacity_in_words(Capacity.from_json(value), cases="lines")
+    return "not given" if value is None else f"{value!s:.60}"
 
 
 @contextlib.contextmanager
