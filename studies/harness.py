@@ -77,6 +77,24 @@ def print_summary(file: Path) -> None:
     print(markdown(list(summary[0]), [[str(value) for value in row.values()] for row in summary]))
 
 
+def plain_boosting(seed: Any = None) -> Any:
+    """Return boosted trees of one form, as studies and the gallery tune them."""
+    from lightgbm import LGBMClassifier
+
+    return LGBMClassifier(
+        n_estimators=200,
+        learning_rate=0.05,
+        num_leaves=8,
+        min_child_samples=10,
+        colsample_bytree=0.5,
+        subsample=0.7,
+        subsample_freq=1,
+        random_state=seed,
+        n_jobs=1,
+        verbose=-1,
+    )
+
+
 def single_threaded(model: Any) -> Any:
     """Keep LightGBM from using every core: on a busy machine its threads wait for each other."""
     return model.set_params(n_jobs=1) if "n_jobs" in model.get_params() else model

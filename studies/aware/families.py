@@ -24,6 +24,7 @@ from shortlist.aware import (
 )
 from shortlist.learners import make_learner
 from studies.aware.convex_losses import PatMatClassifier, TopPushClassifier
+from studies.harness import plain_boosting
 
 Maker = Callable[[Capacity, int], Any]
 
@@ -150,7 +151,7 @@ def forest() -> Family:
 def boosting() -> Family:
     """Return recommended boosting with a threshold from out-of-fold scores, and the aware one."""
     return Family(
-        post_hoc={"boosting": post_hoc(make_learner("boosting"), cv=5)},
+        post_hoc={"boosting": post_hoc(plain_boosting(), cv=5)},
         aware={"aware": aware(CapacityAwareBoostingClassifier, cv="oob")},
         comparisons=[("aware", "boosting")],
     )

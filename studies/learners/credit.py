@@ -26,7 +26,14 @@ from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
 from shortlist.learners import make_learner
-from studies.harness import clients, judge_top, run_stored, single_threaded, study_parser
+from studies.harness import (
+    clients,
+    judge_top,
+    plain_boosting,
+    run_stored,
+    single_threaded,
+    study_parser,
+)
 from studies.paper.credit_protocol import (
     CreditSplit,
     Outcome,
@@ -185,7 +192,7 @@ def _unseen_scores(model: Any, split: CreditSplit, seed: int) -> Any:
 
 
 def _ceiling(split: CreditSplit, seed: int, trial: Trial) -> Judged:
-    model = single_threaded(make_learner("boosting", random_state=seed)).set_params(num_leaves=8)
+    model = plain_boosting(seed)
     test = fit_scores(model, split.X_others, split.y_others)(split.X_test)
     for b, capacity in _capacities(trial):
         yield "ceiling", b, judge_top(test, split.y_test, capacity)

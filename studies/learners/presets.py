@@ -29,7 +29,7 @@ from sklearn.model_selection import ParameterGrid, StratifiedKFold
 from shortlist import capacity_scorer
 from shortlist.learners import make_learner
 from shortlist.learners.recipes import FAMILIES
-from studies.harness import clients, run_stored, single_threaded, study_parser
+from studies.harness import clients, plain_boosting, run_stored, single_threaded, study_parser
 from studies.learners.preset_grids import GRIDS, TOO_LARGE
 from studies.paper.credit_protocol import (
     capacity_of,
@@ -99,7 +99,8 @@ def validate(trial: Trial) -> Table:
     X, y, samples, _ = shared_out(trial.config)
     rows = samples[trial.repetition]
     settings = {in_words(setting): setting for setting in ParameterGrid(GRIDS[trial.family])}
-    model = single_threaded(make_learner(trial.family)).set_params(**settings[trial.setting])
+    tuned = plain_boosting() if trial.family == "boosting" else make_learner(trial.family)
+    model = single_threaded(tuned).set_params(**settings[trial.setting])
     scorers = [capacity_scorer(capacity, rare_label=1) for capacity in _capacities(trial.config)]
     folds = StratifiedKFold(trial.config.folds, shuffle=True, random_state=trial.repetition)
     found = []

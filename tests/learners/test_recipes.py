@@ -1,7 +1,5 @@
 """Ready-made learners."""
 
-import sys
-
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
@@ -45,7 +43,7 @@ def test_trees_take_sparse_items(name, fraud):
     if name == "boosting":
         pytest.importorskip("lightgbm")
     X, y = csr_matrix(fraud[0]), fraud[1]
-    learner = make_learner(name, random_state=0).set_params(n_estimators=50)
+    learner = make_learner(name, random_state=0)
     model = CapacityClassifier(learner, capacity=Capacity.multiple(2), random_state=0, cv=0.5)
     assert 0 < model.fit(X, y).flag(X).mean() < 0.1
 
@@ -105,8 +103,12 @@ def test_unknown_names_raise_an_error():
         make_learner("forest", "best")
 
 
-def test_boosting_without_lightgbm_names_the_extra(monkeypatch):
-    """The error also names a learner that needs no extra."""
-    monkeypatch.setitem(sys.modules, "lightgbm", None)
-    with pytest.raises(ImportError, match=r"pip install 'shortlist\[boosting\]'.*'forest'"):
-        make_learner("boosting")
+def test_boosting_chooses_its_form_by_unseen_rows():
+    """One form cannot suit noisy and clear tables."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2_000, 12))
+    noisy = X.sum(axis=1) / 5 + rng.normal(size=2_000) > 2.2
+    clear = (np.floor(2 * X[:, 0]) + np.floor(2 * X[:, 1])) % 5 == 0
+    shares = [make_learner("boosting", random_state=0).fit(X, y).weights_ for y in (noisy, clear)]
+    assert shares[0]["boosting"]["smooth"] > 0.6
+    assert shares[1]["boosting"].get("flexible", 0) > 0.6

@@ -13,8 +13,8 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from .._core.extras import load_extra
 from .._core.validation import check_option
+from ._ensemble import CapacityEnsembleClassifier
 from ._kde import KernelDensityClassifier
 from ._kernel_knn import KernelKNeighborsClassifier
 
@@ -41,8 +41,8 @@ def make_learner(name: str, preset: str = "recommended", *, random_state: Any = 
     Returns
     -------
     classifier
-        A scikit-learn classifier or pipeline. "boosting" is a classifier of LightGBM and needs the
-        extra `boosting`.
+        A scikit-learn classifier or pipeline. "boosting" is a :class:`CapacityEnsembleClassifier`
+        of boosted trees alone, by LightGBM if the extra `boosting` is installed.
 
     Notes
     -----
@@ -91,26 +91,6 @@ def _network(random_state: Any) -> Any:
     return Pipeline([("scale", StandardScaler()), ("network", ten)])
 
 
-def _boosting(random_state: Any) -> Any:
-    lightgbm = load_extra(
-        "lightgbm",
-        needed_for="make_learner('boosting')",
-        otherwise="make_learner('forest') needs no extra package.",
-    )
-    return lightgbm.LGBMClassifier(
-        n_estimators=200,
-        learning_rate=0.05,
-        num_leaves=8,
-        min_child_samples=10,
-        colsample_bytree=0.5,
-        subsample=0.7,
-        subsample_freq=1,
-        random_state=random_state,
-        n_jobs=1,  # such small trees make threads wait for each other: on a busy machine, for long
-        verbose=-1,
-    )
-
-
 _RECIPES: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("kde", "paper"): lambda seed: KernelDensityClassifier("scott"),
     ("kde", "recommended"): _kde,
@@ -130,7 +110,10 @@ _RECIPES: dict[tuple[str, str], Callable[[Any], Any]] = {
         MLPClassifier((20,), activation="logistic", max_iter=500, random_state=seed)
     ),
     ("network", "recommended"): _network,
-    ("boosting", "recommended"): _boosting,
+    # The member of the ensemble: it chooses between two forms by their log-loss on unseen items.
+    ("boosting", "recommended"): lambda seed: CapacityEnsembleClassifier(
+        members=("boosting",), random_state=seed
+    ),
     ("logistic", "recommended"): lambda seed: _scaled(LogisticRegression(max_iter=1_000)),
 }
 #: Names of the families of :func:`make_learner`.

@@ -73,9 +73,10 @@ def prepare_columns(schema: TableSchema) -> ColumnTransformer:
 def work_of(estimator: Any, n_rows: int) -> dict[str, float]:
     """Return the work to expect of each member of an ensemble; nothing for anything else."""
     work: dict[str, float] = {}
-    if isinstance(estimator, CapacityEnsembleClassifier):
-        size = SIZES[estimator.size]
-        for name in estimator.members:
+    last = estimator[-1] if isinstance(estimator, Pipeline) else estimator
+    if isinstance(last, CapacityEnsembleClassifier):
+        size = SIZES[last.size]
+        for name in last.members:
             member, n_more = MEMBERS[name], size.rounds - 1
             again = member.expected_work(size, n_rows, is_first=False)
             work[name] = member.expected_work(size, n_rows) + n_more * member.is_random * again

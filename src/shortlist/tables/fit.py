@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
 
 from .._core.arrays import Mask, Rows
 from .._core.folds import holds_out
@@ -291,7 +292,7 @@ class _Fit:
         n_rows, n_folds = len(self.learned.X), 1 if holds_out(cv) else int(cv)
         planned = [work_of(each, n_rows) for each in (*of_lists, *([estimator] * n_folds))]
         seconds: dict[str, float] = {}
-        if n_rows > _SHORT and planned[0]:
+        if n_rows > _SHORT and planned[0] and not isinstance(estimator, Pipeline):
             on_progress("timing a piece of the rows", 0, 1)
             known = labels_of(self.learned), self.promise["random_state"]
             seconds = seconds_of_work(estimator, self.learned.X, *known)
