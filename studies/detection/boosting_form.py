@@ -82,10 +82,8 @@ def compare(name: str, parts: Iterator[Split]) -> str:
         found.append(pair)
     one, chosen = np.transpose(found)
     gain, error = (chosen - one).mean(), (chosen - one).std(ddof=1) / np.sqrt(one.size)
-    return (
-        f"| {name} ({one.size}) | {one.mean():.3f} | {chosen.mean():.3f} | {gain:+.4f} ± {error:.4f} "
-        f"| {seconds[1] / seconds[0]:.1f} |"
-    )
+    detected = f"{one.mean():.3f} | {chosen.mean():.3f} | {gain:+.4f} ± {error:.4f}"
+    return f"| {name} ({one.size}) | {detected} | {seconds[1] / seconds[0]:.1f} |"
 
 
 if __name__ == "__main__":
