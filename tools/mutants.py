@@ -55,6 +55,7 @@ JOINT = ("tests/engines/test_local.py", "-k", "an_assignment_is")
 PROBES = ("tests/online/test_online_probes.py",)
 NEEDED = ("tests/metrics/test_needed.py",)
 BY_GROUP = ("tests/tables/test_groups.py",)
+MISSED_VALUE = ("tests/feedback/test_missed_value.py",)
 MISSED = ("tests/feedback/test_missed.py",)
 _PATIENCE = 600  # seconds
 _NEEDED = (
@@ -234,6 +235,11 @@ MUTANTS = [
     Mutant("missed at twice the error", "feedback/_reviews.py", "binom.cdf(hits, n, share) <= error / 2", "binom.cdf(hits, n, share) <= 2 * error", MISSED),
     Mutant("missed one less", "feedback/_reviews.py", "float(binom.sf(hits - 1, n, share))", "float(binom.sf(hits, n, share))", MISSED),
     Mutant("unknown outcomes are common", "feedback/_missed.py", "most = reviews.strata(reviews.is_rare | reviews.is_unknown)[0]", "most = reviews.strata(reviews.is_rare)[0]", MISSED),
+    Mutant("bets that lose too little", "_core/intervals.py", "np.log1p(-np.outer(_ABOVE, numbers))", "np.log1p(-np.outer(0.5 * _ABOVE, numbers))", MISSED_VALUE),
+    Mutant("bets that win too much", "_core/intervals.py", "np.log1p(np.outer(_BELOW, numbers))", "np.log1p(np.outer(2 * _BELOW, numbers))", MISSED_VALUE),
+    Mutant("unknown outcomes are worth nothing", "feedback/_missed.py", "total_upper(weights[drawn & maybe]", "total_upper(weights[drawn & rare]", MISSED_VALUE),
+    Mutant("large values count for nothing", "feedback/_missed.py", "min(high + float(values[large & maybe].sum()), most)", "min(high, most)", MISSED_VALUE),
+    Mutant("values at hand are the largest", "feedback/_missed.py", "    return float(max_value)\n", "    return largest\n", MISSED_VALUE),
     Mutant("looks cost nothing", "feedback/_missed.py", 'error /= check_count("look", look) * (look + 1)', 'check_count("look", look)', MISSED),
     # Model files
     Mutant("foreign types not refused", "models/files.py", "        if foreign and not trust:", "        if False:"),

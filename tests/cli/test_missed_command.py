@@ -156,3 +156,29 @@ def test_a_challenger_is_judged_on_the_same_probes(reviews, tmp_path):
     refused = run(*arguments)
     assert refused.exit_code == 2
     assert "x0" in refused.output
+
+
+def test_missed_cases_have_a_value(reviews):
+    """--value names the column; its numbers may be written as people write them."""
+    folder, table, _ = reviews
+    amounts = [f"{1 + i % 7},50 €" for i in range(len(table))]
+    table.assign(amount=amounts).to_csv(folder / "worth.csv", index=False, sep=";")
+    options = (folder / "model", folder / "worth.csv", "--value", "amount")
+    answer = json.loads(run(*options, "--json").stdout)["estimate"]
+    value = answer["value"]
+    assert value["max_value"] == 7.5
+    assert value["missed_low"] <= value["missed"] <= value["missed_high"]
+    assert value["missed"] == pytest.approx(4.5 * answer["missed"], rel=0.2)
+    assert "In value:" in run(*options).stdout
+    table.to_csv(folder / "plain.csv", index=False)
+    plain = json.loads(run(folder / "model", folder / "plain.csv", "--json").stdout)
+    assert plain["estimate"]["value"] is None
+
+
+def test_values_must_be_numbers(reviews):
+    """The message names the column."""
+    folder, table, _ = reviews
+    table.assign(amount="much").to_csv(folder / "words.csv", index=False)
+    result = run(folder / "model", folder / "words.csv", "--value", "amount")
+    assert result.exit_code == 2
+    assert "'amount' must hold numbers; it holds 'much'" in " ".join(result.stderr.split())

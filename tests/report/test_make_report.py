@@ -16,7 +16,7 @@ from shortlist.report._cases import read_cases
 from shortlist.report._found import compare_rules, detection_in_words, spread_cuts
 from shortlist.report._promise import judge_promise, measure_drift
 from shortlist.report._words import model_guarantee, percent
-from shortlist.tables import evaluate_table, recalibrate_table, select_rows
+from shortlist.tables import WorkColumns, evaluate_table, recalibrate_table, select_rows
 from shortlist.tables.drift import stability_index
 from shortlist.tables.reviews import missed_in_table
 from shortlist.thresholds import GUARANTEES
@@ -306,4 +306,29 @@ def test_reviews_say_what_is_missed(table_fit, new_cases, tmp_path):
     page = render_report(made)
     assert "Alarm: the model card says" in page
     assert "&lt;w2&gt;" in page
+    assert rows["all"]["value"] is None
     assert "missed-title" not in render_report(make_report(table_fit.model, new_cases))
+
+
+def test_reviews_of_a_model_with_values_say_what_is_missed_in_value(table_fit, new_cases, tmp_path):
+    """The column of the fit is taken if it has no gaps; the page and its numbers show it."""
+    n = len(pd.read_csv(new_cases))
+    drawn = np.arange(n) % 3 == 0
+    reviews = pd.DataFrame(
+        {
+            "fraud": np.where(drawn, np.where(np.arange(n) % 2, "yes", "no"), None),
+            "selected_by": np.where(drawn, "probe", "not selected"),
+            "inclusion": 1 / 3,
+            "amount": 10.0,
+        }
+    )
+    work = WorkColumns(value="amount")
+    model = replace(table_fit.model, schema=replace(table_fit.model.schema, work=work))
+    for name, amounts in {"full": 10.0, "gap": np.where(np.arange(n), 10.0, np.nan)}.items():
+        reviews.assign(amount=amounts).to_csv(tmp_path / f"{name}.csv", index=False)
+    value = missed_in_table(model, tmp_path / "full.csv").estimate.value
+    hits = int((drawn & (np.arange(n) % 2 == 1)).sum())
+    assert value.missed == pytest.approx(10 * (3 * hits - hits))
+    assert missed_in_table(model, tmp_path / "gap.csv").estimate.value is None
+    made = make_report(table_fit.model, new_cases, reviews=tmp_path / "full.csv")
+    assert made["missed"]["periods"][-1]["value"] is None  # this model knows no values

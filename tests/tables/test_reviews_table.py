@@ -37,7 +37,7 @@ def test_probabilities_may_be_written_in_any_way(table_fit, reviews, written):
 
 def test_words_are_no_probabilities(table_fit, reviews):
     """The error names the column."""
-    with pytest.raises(TableError, match="'inclusion' must hold probabilities; it holds 'often'"):
+    with pytest.raises(TableError, match="'inclusion' must hold numbers; it holds 'often'"):
         missed_in_table(table_fit.model, reviews(inclusion="often"))
 
 

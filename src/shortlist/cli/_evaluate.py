@@ -55,6 +55,7 @@ def evaluate(
 
     --reviews reviews.csv estimates how many rare cases are missed. The table has a row for each
     reviewed case, with the columns that select --probe wrote and the label that the review found.
+    With --value, or with a model that was fitted with it, it also says what is missed in value.
     The exit code is 6 if the detection has fallen below what the model card says.
 
     Example: shortlist evaluate fraud.model later.csv
@@ -100,6 +101,7 @@ def evaluate(
             period=period,
             confidence=0.95 if confidence is None else confidence,
             challenger=None if challenger is None else shell.open_model(challenger),
+            value=value,
             reading=reading,
         )
         _print_missed(missed, as_json)

@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._core.arrays import Mask
-from .._core.intervals import Interval
-from .._core.validation import check_confidence, check_count
-from .._core.written import percent, stated_percent
+from .._core.arrays import Floats, Mask
+from .._core.intervals import Interval, total_lower, total_upper
+from .._core.validation import check_confidence, check_count, check_positive
+from .._core.written import number, percent, stated_percent
 from ._reviews import Reviews, check_reviews, count_interval, estimated_count
 
+# About how many times the largest value the upper end is if no probe is rare.
+_WITHOUT_HITS = 4.0
 #: With fewer rare cases among the probes, an interval is too wide to act on.
 ENOUGH_HITS = 10
 
@@ -51,6 +53,40 @@ class ChallengerResult:
 
 
 @dataclass(frozen=True)
+class MissedValue:
+    """What is missed in values, such as money, rather than in cases.
+
+    Attributes
+    ----------
+    found : float
+        Value of the rare cases among those selected by score.
+    missed, missed_low, missed_high : float
+        Value of the rare cases that nobody reviewed: estimate and interval.
+    share, share_low, share_high : float
+        Share of the value of all rare cases that the policy found, probes included.
+    max_value : float
+        The intervals hold if no case below the cut is worth more than this.
+    """
+
+    found: float
+    missed: float
+    missed_low: float
+    missed_high: float
+    share: float
+    share_low: float
+    share_high: float
+    max_value: float
+
+    def __str__(self) -> str:
+        return (
+            f"In value: {number(self.found)} found by score, {number(self.missed)} missed, between "
+            f"{number(self.missed_low)} and {number(self.missed_high)}, if no case below the cut "
+            f"is worth more than {number(self.max_value)}; {percent(self.share)} of all value is "
+            f"found, between {percent(self.share_low)} and {percent(self.share_high)}."
+        )
+
+
+@dataclass(frozen=True)
 class MissedEstimate:
     """How many rare cases lie below the cut, and what share of all the policy finds.
 
@@ -70,6 +106,8 @@ class MissedEstimate:
         Probability with which each interval holds, at every look if looks are counted.
     challenger : ChallengerResult or None
         What another model would have found.
+    value : MissedValue or None
+        What is missed in values, if there are any.
     by_period : dict
         The same estimate for each period.
     """
@@ -89,6 +127,7 @@ class MissedEstimate:
     prevalence_high: float
     confidence: float
     challenger: ChallengerResult | None = None
+    value: MissedValue | None = None
     by_period: dict[Any, MissedEstimate] = field(default_factory=dict)
 
     @property
@@ -118,6 +157,8 @@ class MissedEstimate:
             f"{self.missed:,.0f} rare cases, between {self.missed_low:,.0f} and "
             f"{self.missed_high:,.0f}."
         )
+        if self.value is not None:
+            first = f"{first} {self.value}"
         if self.is_enough:
             return first
         so_far = "there is none so far, and the upper end is all that is known."
@@ -135,6 +176,8 @@ def estimate_missed(
     periods: ArrayLike | None = None,
     n_cases: int | None = None,
     challenger: ArrayLike | None = None,
+    values: ArrayLike | None = None,
+    max_value: float | None = None,
     confidence: float = 0.95,
     look: int | None = None,
 ) -> MissedEstimate:
@@ -165,6 +208,12 @@ def estimate_missed(
         are listed. No more cases can be rare than were not found common.
     challenger : array-like of bool, shape (n_items,), default=None
         Whether another model would have selected each case, to judge it on the same probes.
+    values : array-like of shape (n_items,), default=None
+        What each case is worth if it is rare, such as its amount, to estimate what is missed in
+        values as well.
+    max_value : float, default=None
+        The largest value that a case below the cut can have. `None` takes the largest of `values`,
+        which is right if all cases are listed.
     confidence : float, default=0.95
         Probability with which each interval holds.
     look : int, default=None
@@ -179,7 +228,10 @@ def estimate_missed(
     -----
     Intervals are exact for equal probabilities (binomial), and valid for draws without
     replacement. Several probabilities are pooled by the gamma intervals of Fay and Feuer (1997).
-    Look k spends the share 1 / (k (k + 1)) of the error.
+    Look k spends the share 1 / (k (k + 1)) of the error. A value that is missed is estimated by
+    Horvitz and Thompson: each hit stands for its value divided by its probability. Its interval
+    rests on bets (Waudby-Smith and Ramdas, 2024), holds for any values up to `max_value`, and is
+    wide if that is far above the others.
 
     Examples
     --------
@@ -195,21 +247,38 @@ def estimate_missed(
     >>> bool(answer.missed_low <= is_rare[~picked.flagged].sum() <= answer.missed_high)
     True
     """
-    reviews = check_reviews(outcomes, reasons, probabilities, ids=ids, challenger=challenger)
+    reviews = check_reviews(
+        outcomes, reasons, probabilities, ids=ids, challenger=challenger, values=values
+    )
+    largest = _largest_value(reviews, max_value)
     confidence = check_confidence(confidence)
     error = 1 - confidence
     if look is not None:
         error /= check_count("look", look) * (look + 1)
-    of_all = _estimate(reviews, reviews.count_cases(n_cases), confidence, error)
+    of_all = _estimate(reviews, reviews.count_cases(n_cases), confidence, error, largest)
     parts = {
-        period: _estimate(part, part.count_cases(None), confidence, error)
+        period: _estimate(part, part.count_cases(None), confidence, error, largest)
         for period, part in reviews.split(periods)
     }
     return replace(of_all, by_period=parts)
 
 
+def _largest_value(reviews: Reviews, max_value: float | None) -> float:
+    """Return the largest value that a case can have; no case at hand may exceed it."""
+    if reviews.values is None:
+        return math.nan
+    largest = float(reviews.values.max(initial=0.0))
+    if max_value is None:
+        return largest or 1.0
+    if check_positive("max_value", max_value) < largest:
+        raise ValueError(
+            f"max_value={max_value:g} must be at least the value of every case; got {largest:g}."
+        )
+    return float(max_value)
+
+
 def _estimate(
-    reviews: Reviews, n_cases: int | None, confidence: float, error: float
+    reviews: Reviews, n_cases: int | None, confidence: float, error: float, largest: float
 ) -> MissedEstimate:
     probed, by_score = reviews.is_probe, reviews.is_selected & ~reviews.is_probe
     not_missed = by_score | (probed & ~reviews.is_rare & ~reviews.is_unknown)
@@ -236,7 +305,64 @@ def _estimate(
         prevalence_high=min(_share(at_most + rare_below.high, n_cases), 1.0),
         confidence=confidence,
         challenger=_judge_challenger(reviews, error),
+        value=_in_values(reviews, n_cases, error, largest),
     )
+
+
+def _in_values(
+    reviews: Reviews, n_cases: int | None, error: float, largest: float
+) -> MissedValue | None:
+    """Estimate the value of what is missed, whatever unknown outcomes may be."""
+    if (values := reviews.values) is None:
+        return None
+    probed, rare = reviews.is_probe, reviews.is_rare
+    by_score, maybe = reviews.is_selected & ~probed, rare | reviews.is_unknown
+    hits, most, found, at_most = (
+        float(values[mask].sum())
+        for mask in (probed & rare, probed & maybe, by_score & rare, by_score & maybe)
+    )
+    estimate = _known_estimate(reviews, values)
+    low, high = _value_below(reviews, values, ~by_score, error, largest, n_cases == values.size)
+    return MissedValue(
+        found=found,
+        missed=estimate - hits,
+        missed_low=max(low - most, 0.0),
+        missed_high=high - hits,
+        share=_detection(found, hits, estimate, otherwise=math.nan),
+        share_low=_detection(found, hits, high, otherwise=0.0),
+        share_high=_detection(at_most, most, max(low, most), otherwise=1.0),
+        max_value=largest,
+    )
+
+
+def _value_below(
+    reviews: Reviews, values: Floats, below: Mask, error: float, largest: float, all_listed: bool
+) -> Interval:
+    """Return the interval for the value of all rare cases below the cut.
+
+    If all cases are listed, a few large values are not left to the draw: they count as rare above,
+    unless a probe was common, and below only if one was rare. Which ones is fixed by the values.
+    """
+    shares, rare = reviews.strata(reviews.is_rare)[1], reviews.is_rare
+    maybe = (rare | reviews.is_unknown | ~reviews.is_probe) & below
+    most = float(values[maybe].sum()) if all_listed else math.inf
+    if not shares.size:
+        return Interval(0.0, most)
+    limit = _largest_drawn(values[below], 1 / shares.min()) if all_listed else largest
+    drawn, large = reviews.is_probe & (values <= limit), values > limit
+    weights, unit = np.zeros(values.size), (limit or 1.0) / shares.min()
+    weights[drawn] = values[drawn] / reviews.probabilities[drawn] / unit
+    low = unit * total_lower(weights[drawn & rare], error=error / 2)
+    high = unit * total_upper(weights[drawn & maybe], error=error / 2)
+    low += float(values[large & below & rare].sum())
+    return Interval(low, min(high + float(values[large & maybe].sum()), most))
+
+
+def _largest_drawn(values: Floats, weight: float) -> float:
+    """Return the value up to which the draw is better than to count all that is above it."""
+    ranked = np.append(np.sort(values)[::-1], 0.0)
+    above = np.append(0.0, np.cumsum(ranked[:-1]))
+    return float(ranked[np.argmin(above + _WITHOUT_HITS * weight * ranked)])
 
 
 def _share(rare: float, n_cases: int | None) -> float:
@@ -254,18 +380,19 @@ def _rare_below(reviews: Reviews, below: int | None, error: float) -> Interval:
     return Interval(low, high if below is None else min(high, float(below)))
 
 
-def _known_estimate(reviews: Reviews) -> float:
+def _known_estimate(reviews: Reviews, values: Floats | None = None) -> float:
     """Return the estimate from known outcomes; unknown ones count as if they were like those."""
-    hits, shares, drawn = reviews.strata(reviews.is_rare)
-    if not shares.size:
-        return math.nan
+    _, shares, drawn = reviews.strata(reviews.is_rare)
     known = drawn - reviews.strata(reviews.is_unknown)[0]
-    if np.any((known == 0) & (drawn > 0)):
+    if not shares.size or np.any((known == 0) & (drawn > 0)):
         return math.nan
-    return estimated_count(hits, shares * np.where(drawn > 0, known / np.maximum(drawn, 1), 1.0))
+    hits = reviews.is_probe & reviews.is_rare
+    places = np.searchsorted(shares, reviews.probabilities[hits])
+    chances = (shares * known / np.maximum(drawn, 1))[places]
+    return float(np.sum((np.ones(places.size) if values is None else values[hits]) / chances))
 
 
-def _detection(found: int, hits: int, rare_below: float, *, otherwise: float) -> float:
+def _detection(found: float, hits: float, rare_below: float, *, otherwise: float) -> float:
     """Return the share found; `otherwise` if there may be no rare case at all."""
     if math.isinf(rare_below):
         return 0.0

@@ -15,6 +15,7 @@ from .._core.ids import values_of
 from .._core.intervals import Interval
 from .._core.probing import NOT_SELECTED, PROBE, PROBE_WITHOUT_SLOT
 from .._core.validation import check_count, name_rows
+from .._core.work import check_values
 
 #: Reasons of cases that were not selected, and have no outcome.
 NOT_REVIEWED = (NOT_SELECTED, "below threshold", "capacity used up", "capacity used up elsewhere")
@@ -32,6 +33,7 @@ class Reviews:
     is_selected: Mask
     probabilities: Floats
     challenger: Mask | None = None
+    values: Floats | None = None
 
     @staticmethod
     def count(mask: Mask) -> int:
@@ -77,6 +79,7 @@ def check_reviews(
     *,
     ids: ArrayLike | None = None,
     challenger: ArrayLike | None = None,
+    values: ArrayLike | None = None,
 ) -> Reviews:
     """Check reviews, with errors that name the rows."""
     is_rare, is_unknown = _check_outcomes(outcomes)
@@ -98,7 +101,8 @@ def check_reviews(
     if ids is not None:
         _check_once(_column("ids", ids, n))
     chosen = None if challenger is None else _column("challenger", challenger, n).astype(bool)
-    return Reviews(is_rare, is_unknown, is_probe, is_selected, drawn, chosen)
+    worth = check_values(values, n)
+    return Reviews(is_rare, is_unknown, is_probe, is_selected, drawn, chosen, worth)
 
 
 def _column(name: str, values: ArrayLike, n: int) -> NDArray[Any]:

@@ -161,4 +161,5 @@ def _numbers(estimate: MissedEstimate) -> dict[str, Any]:
         **{name: getattr(estimate, name) for name in found},
         "missed_interval": [estimate.missed_low, estimate.missed_high],
         "detection_interval": [estimate.detection_low, estimate.detection_high],
+        "value": None if estimate.value is None else vars(estimate.value),
     }

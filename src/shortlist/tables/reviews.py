@@ -70,16 +70,25 @@ def missed_in_table(
     period: str | None = None,
     confidence: float = 0.95,
     challenger: TableModel | None = None,
+    value: str | None = None,
     reading: ReadOptions | None = None,
 ) -> MissedResult:
-    """Estimate what is missed from a table of reviews."""
+    """Estimate what is missed from a table of reviews, with `value` in values as well.
+
+    A model that was fitted with values takes its column, if the table has it.
+    """
     outcome = outcome or model.schema.target
     reading = INFER_ALL if reading is None else reading
     with open_table(path, reading=reading) as source:
-        names = [outcome, "selected_by", "inclusion", *(name for name in (id, period) if name)]
+        others = (name for name in (id, period, value) if name)
+        names = [outcome, "selected_by", "inclusion", *others]
         source.require(names, "which a table of reviews needs")
         table = source.read()
         source.notes.extend(_about_reviews(table, model.schema.id, path))
+
+    of_fit = None if model.schema.work is None else model.schema.work.value
+    if value is None and of_fit in table.column_names and not table[of_fit].null_count:
+        value = of_fit
 
     def texts(name: str) -> NDArray[Any]:
         return as_texts(table[name], name)
@@ -88,10 +97,11 @@ def missed_in_table(
         estimate = estimate_missed(
             _outcomes(texts(outcome), outcome, model),
             ["not selected" if word == MISSING_CATEGORY else word for word in texts("selected_by")],
-            _chances(table, reading),
+            _numbers(table, "inclusion", reading),
             ids=None if id is None else texts(id),
             periods=None if period is None else texts(period),
             confidence=confidence,
+            values=None if value is None else _numbers(table, value, reading),
             challenger=None if challenger is None else _flags(challenger, path, reading),
         )
     except ValueError as error:
@@ -124,14 +134,14 @@ def _outcomes(labels: NDArray[Any], outcome: str, model: TableModel) -> NDArray[
     return outcomes
 
 
-def _chances(table: Any, reading: ReadOptions) -> Doubles:
-    """Return probabilities, however they are written; NaN where there is none."""
-    name, column = "inclusion", table["inclusion"]
+def _numbers(table: Any, name: str, reading: ReadOptions) -> Doubles:
+    """Return probabilities or values, however they are written; NaN where there is none."""
+    column = table[name]
     guess = guess_column(column, name, format=PLAIN.adapted(name, reading), numeric=True)
     if guess.kind != "numeric":
         raise ValueError(
-            f"The column {name!r} must hold probabilities; it holds "
-            f"{column.drop_null()[0].as_py()!r}, for example."
+            f"The column {name!r} must hold numbers; it holds {column.drop_null()[0].as_py()!r}, "
+            "for example."
         )
     return np.asarray(Feature(name, "numeric", guess.format).values(column), dtype=np.float64)
 

@@ -1,0 +1,164 @@
+"""What is missed in values: estimates by inclusion, and intervals that hold for any values."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shortlist import Capacity, select
+from shortlist._core.intervals import total_lower, total_upper
+from shortlist.feedback import MissedValue, estimate_missed
+
+weights = st.lists(st.floats(0, 1), min_size=1, max_size=6).map(np.array)
+
+
+@settings(max_examples=40)
+@given(weights, st.sampled_from([0.1, 0.5, 0.9]), st.sampled_from([0.05, 0.3]))
+def test_bets_hold_for_independent_draws(numbers, share, error):
+    """By enumeration of all draws: neither end fails more often than the error."""
+    mean, failed = share * numbers.sum(), [0.0, 0.0]
+    for drawn in itertools.product([0, 1], repeat=numbers.size):
+        mask = np.array(drawn, dtype=bool)
+        chance = share ** mask.sum() * (1 - share) ** (~mask).sum()
+        failed[0] += chance * (total_upper(numbers[mask], error=error) < mean - 1e-9)
+        failed[1] += chance * (total_lower(numbers[mask], error=error) > mean + 1e-9)
+    assert max(failed) <= error + 1e-9
+
+
+@given(weights, st.integers(1, 8), st.sampled_from([0.05, 0.3]))
+def test_bets_hold_for_draws_without_replacement(numbers, n_drawn, error):
+    """By enumeration of all samples of a size."""
+    n_drawn = min(n_drawn, numbers.size)
+    mean = n_drawn * numbers.mean()
+    samples = [np.array(each) for each in itertools.combinations(numbers.tolist(), n_drawn)]
+    above = np.mean([total_upper(each, error=error) < mean - 1e-9 for each in samples])
+    below = np.mean([total_lower(each, error=error) > mean + 1e-9 for each in samples])
+    assert max(above, below) <= error + 1e-9
+
+
+def test_many_coins_of_one_size_are_close_to_poisson():
+    """Two hundred hits: the exact ends are 173.2 and 229.7, and bets lose less than a tenth."""
+    numbers = np.ones(200)
+    assert 155 <= total_lower(numbers, error=0.025) <= 173.2
+    assert 229.7 <= total_upper(numbers, error=0.025) <= 1.1 * 229.7
+    assert total_upper(np.empty(0), error=0.025) >= math.log(40)
+    assert total_lower(np.empty(0), error=0.025) == 0
+
+
+@pytest.mark.parametrize("values", [[100, 5, 4, 3], [4, 4, 4, 4], [50, 40, 0, 1]])
+@pytest.mark.parametrize("all_listed", [True, False])
+def test_every_small_world_is_covered(values, all_listed):
+    """By enumeration of rare cases and draws at one half: at most a fifth of the intervals fail.
+
+    If all cases are listed, the largest values are not left to the draw.
+    """
+    values = np.array(values, dtype=float)
+    for rare in itertools.product([False, True], repeat=4):
+        failed, is_rare = 0, np.array(rare)
+        for draw in itertools.product([False, True], repeat=4):
+            drawn = np.array(draw)
+            listed = drawn | all_listed
+            if not listed.any():
+                continue
+            answer = estimate_missed(
+                np.where(drawn, is_rare, None)[listed],
+                np.where(drawn, "probe", "not selected")[listed],
+                np.full(4, 0.5)[listed],
+                values=values[listed],
+                max_value=values.max(),
+                confidence=0.8,
+            ).value
+            truth = values[is_rare & ~drawn].sum()
+            failed += not answer.missed_low - 1e-9 <= truth <= answer.missed_high + 1e-9
+        assert failed <= 0.2 * 16
+
+
+def world(rng, *, n=4_000, probe=0.5):
+    """Return a list with probes, truths and values of few large ones."""
+    is_rare = rng.random(n) < 0.05
+    values = np.minimum(rng.lognormal(3, 1, size=n), 400.0)
+    scores = rng.normal(size=n) + is_rare
+    picked = select(scores, Capacity.count(800), probe=probe, return_details=True)
+    return picked, is_rare, values
+
+
+def test_the_missed_value_is_covered():
+    """In 150 worlds, each interval fails at most in its 5 %: four standard errors are 0.071."""
+    rng, failed, errors = np.random.default_rng(11), np.zeros(2), []
+    for _ in range(150):
+        picked, is_rare, values = world(rng)
+        outcomes = np.where(picked.flagged, is_rare, None)
+        answer = estimate_missed(
+            outcomes, picked.reasons, picked.probabilities, values=values
+        ).value
+        truth = values[is_rare & ~picked.flagged].sum()
+        share = values[is_rare & picked.flagged].sum() / values[is_rare].sum()
+        failed[0] += not answer.missed_low <= truth <= answer.missed_high
+        failed[1] += not answer.share_low <= share <= answer.share_high
+        errors.append((answer.missed - truth) / truth)
+    assert (failed / 150 <= 0.05 + 0.071).all()
+    # Unbiased: the standard error of the mean error is about 0.02.
+    assert abs(np.mean(errors)) <= 4 * np.std(errors) / math.sqrt(150)
+
+
+def reviews():
+    """Return three found cases, four probes at two chances, and two cases that were not drawn."""
+    outcomes = [True, True, False, True, False, True, False, None, None]
+    reasons = ["score"] * 3 + ["probe"] * 4 + ["not selected"] * 2
+    chances = [1, 1, 1, 0.5, 0.5, 0.25, 0.25, 0.5, 0.25]
+    values = [10, 20, 30, 4, 5, 6, 7, 8, 9]
+    return outcomes, reasons, chances, values
+
+
+def test_values_are_weighed_by_hand():
+    """A hit of 4 at one half and one of 6 at a quarter stand for 8 and 24, less themselves."""
+    *columns, values = reviews()
+    answer = estimate_missed(*columns, values=values).value
+    assert isinstance(answer, MissedValue)
+    assert (answer.found, answer.missed, answer.max_value) == (30, 22, 30)
+    assert answer.share == pytest.approx(40 / 62)
+    # All cases are listed: no more can be missed than is in those that nobody reviewed.
+    assert answer.missed_high == 17
+    assert "In value: 30 found by score, 22 missed" in str(answer)
+    plain = estimate_missed(*columns)
+    assert plain.value is None
+    ones = estimate_missed(*columns, values=np.ones(9))
+    assert ones.value.missed == pytest.approx(ones.missed)
+    assert ones.missed == plain.missed
+
+
+def test_unknown_outcomes_and_larger_values_widen_the_interval():
+    """They may be rare, and unseen cases may be worth more than those at hand."""
+    outcomes, reasons, chances, values = ([*each[:7]] for each in reviews())
+    known = estimate_missed(outcomes, reasons, chances, values=values).value
+    late = [*outcomes[:6], None]
+    unknown = estimate_missed(late, reasons, chances, values=values).value
+    assert unknown.missed_high > known.missed_high
+    larger = estimate_missed(outcomes, reasons, chances, values=values, max_value=300).value
+    assert larger.missed_high > 5 * known.missed_high
+    assert larger.max_value == 300
+
+
+def test_periods_and_empty_reviews():
+    """Each period has its own value; without probes nothing is known."""
+    *columns, values = reviews()
+    answer = estimate_missed(*columns, values=values, periods=list("aaabbbbbb"))
+    assert answer.by_period["a"].value.found == 30
+    assert math.isnan(answer.by_period["a"].value.missed)
+    assert answer.by_period["b"].value.missed == 22
+    alone = estimate_missed([True], ["score"], [1.0], values=[5]).value
+    assert (alone.missed_high, alone.share_low) == (math.inf, 0)
+
+
+def test_bad_values_are_refused():
+    """Negative ones, missing ones, and a bound below the largest."""
+    *columns, values = reviews()
+    with pytest.raises(ValueError, match="values must be finite and at least 0"):
+        estimate_missed(*columns, values=[-1, *values[1:]])
+    with pytest.raises(ValueError, match="values must not be NaN"):
+        estimate_missed(*columns, values=[math.nan, *values[1:]])
+    with pytest.raises(ValueError, match=r"max_value=20 must be at least .* got 30"):
+        estimate_missed(*columns, values=values, max_value=20)
