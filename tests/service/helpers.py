@@ -20,6 +20,7 @@ from shortlist.client import Client, ServiceError
 from shortlist.service._decider import Case, Decider, Request
 from shortlist.service._group import make_queue
 from shortlist.service._models import Item
+from shortlist.service._routes import digest_of
 from shortlist.service._service import Service
 from shortlist.service.app import make_app
 from shortlist.service.databases import open_store
@@ -181,10 +182,10 @@ def make_decider(address, queue, deliver, *, build=None, clock=None, **options):
 def ask(decider, cases, *, patience=5.0):
     """Submit cases as (id, score) or (id, fields), and return the request."""
     waiting = [
-        Case(str(id), repr(case).encode(),
-             {"id": id, **(case if isinstance(case, dict) else {"score": case})}, None)
+        Case(str(id), digest_of(fields), fields, None)
         for id, case in cases
-    ]  # fmt: skip
+        for fields in [{"id": id, **(case if isinstance(case, dict) else {"score": case})}]
+    ]
     request = Request(waiting, deadline=time.monotonic() + patience)
     decider.submit(request)
     return request

@@ -277,7 +277,7 @@ def test_the_database_itself_refuses_a_flag_too_many(queue):
         with pytest.raises(PromiseError):
             store.commit(Group(row._replace(last_seq=row.last_seq + 1), [wrong]))
         store.rollback()
-    store.note(0.0, "", "test", None, "{}")
+    store.note(0.0, "", "test", None, {})
     for statement in ("UPDATE log SET slot = NULL", "DELETE FROM log", "DELETE FROM note"):
         with pytest.raises(Exception, match="append-only"):
             store.query(statement)

@@ -15,9 +15,12 @@ def test_a_database_shows_every_change_once(address):
     store = open_store(address)
     store.connect()
     store.make_tables()
-    store.note(0.0, "b", "outcome", "default", "{}")
+    store.note(0.0, "b", "outcome", "default", {})
     found = store.query("SELECT action, key_id FROM audit ORDER BY action")
-    assert found == [("capacity", "command"), ("model", "command"), ("outcome", "b")]
+    added = [(f"{name} added", "command") for name in ("build", "model", "model")]
+    assert found == sorted(
+        [*added, ("capacity", "command"), ("model", "command"), ("outcome", "b")]
+    )
     with pytest.raises(Exception, match="append-only"):
         store.query("DELETE FROM note")
     store.close()

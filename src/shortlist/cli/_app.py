@@ -33,7 +33,7 @@ from ._options import HELP, split_help
 from ._recalibrate import recalibrate
 from ._report import report
 from ._select import select
-from ._serve import audit, keys, serve
+from ._serve import audit, erase, head, keys, serve
 from ._shell import INTERRUPTED, SYSTEM_ERROR, TOO_MANY, USER_ERROR, is_quiet, say
 from ._stream import stream
 
@@ -78,7 +78,7 @@ class _Command(TyperCommand):
 
 
 class _Serve(_Command):
-    """A command with two others behind it: `serve keys` and `serve audit`."""
+    """A command with others behind it, such as `serve keys` and `serve audit`."""
 
     commands: ClassVar[dict[str, Any]] = {}
 
@@ -183,8 +183,8 @@ app = typer.Typer(
 for _command in _COMMANDS:
     app.command(cls=_Serve if _command is serve else _Command)(_answering(_command))
 _behind_serve = typer.Typer()
-_behind_serve.command(cls=_Command)(_answering(keys))
-_behind_serve.command(cls=_Command)(_answering(audit))
+for _behind in (keys, head, audit, erase):
+    _behind_serve.command(cls=_Command)(_answering(_behind))
 _Serve.commands = typer.main.get_command(_behind_serve).commands  # type: ignore[attr-defined]
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ipaddress
+import json
 import logging
 import os
+import time
 from contextlib import AbstractContextManager
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -27,6 +29,8 @@ from ._shell import USER_ERROR, announce_compiling, print_json
 
 Database = Annotated[str, typer.Option(envvar="SHORTLIST_DATABASE", metavar="FILE")]
 Texts = Annotated[list[str] | None, typer.Option(metavar="TEXT", show_default=False)]
+DatabaseArgument = Annotated[str, typer.Argument(metavar="DATABASE")]
+KeyFile = Annotated[Path | None, typer.Option(metavar="FILE", show_default=False)]
 _FILE = "shortlist-data/shortlist.db"
 
 
@@ -46,6 +50,7 @@ def serve(
     workers: Annotated[int, typer.Option(envvar="SHORTLIST_WORKERS", min=1, max=64)] = 2,
     adopt: bool = False,
     accept_clock: bool = False,
+    restored: bool = False,
 ) -> None:
     """Serve decisions over HTTP: never over capacity, nothing lost.
 
@@ -80,6 +85,8 @@ def serve(
         Change the capacity and the model of a known queue.
     accept_clock
         Believe a clock far ahead of the last decision, or before it.
+    restored
+        The database comes from a backup: give no flags until the next period.
     """
     logging.basicConfig(format="%(levelname)s: %(message)s")
     queues = _queues(model, count, budget, queue)
@@ -96,7 +103,7 @@ def serve(
     models = prepare(
         database, model, queues, period=period_from(period), expect=expect, total=total,
         of_work=budget is not None, worth=worth, probe=probe, probe_key=os.environ.get(PROBE_KEY),
-        adopt=adopt, accept_clock=accept_clock,
+        adopt=adopt, accept_clock=accept_clock, restored=restored,
     )  # fmt: skip
     with _opened(database) as store:
         known = list_keys(store)
@@ -161,6 +168,7 @@ def keys(
     make: Text = None,
     queue: Texts = None,
     note: Text = None,
+    days: Many = None,
     revoke: Text = None,
     database: Database = _FILE,
     as_json: AsJson = False,
@@ -178,6 +186,8 @@ def keys(
         Only for a queue, such as --queue north; may be repeated.
     note
         Whom the key is for, such as --note checkout.
+    days
+        After how many days the key ends, such as --days 90.
     revoke
         Revoke the key of a name, such as --revoke 3fa8.
     database
@@ -187,7 +197,7 @@ def keys(
         from ..service.keys import list_keys, make_key, revoke_key
 
         if make is not None:
-            key = make_key(store, make, queues=queue, note=note)
+            key = make_key(store, make, queues=queue, note=note, days=days)
             if as_json:
                 print_json({"key": key, "role": make, "queues": queue})
             else:
@@ -203,13 +213,63 @@ def keys(
                 return
             for row in found:
                 made = datetime.fromtimestamp(row["made"], UTC).date()
-                state = "revoked" if row["revoked"] else "valid"
+                has_ended = row["ends"] is not None and row["ends"] <= time.time()
+                state = "revoked" if row["revoked"] else "ended" if has_ended else "valid"
                 where, words = row["queues"] or "all queues", row["note"] or ""
                 typer.echo(f"{row['id']}  {row['role']:7} {state:8} {made}  {where}  {words}")
 
 
+def head(database: DatabaseArgument, key: KeyFile = None) -> None:
+    """Print where the chains of a service's database end, as one line of JSON.
+
+    Whoever keeps it elsewhere can show later that nothing before it was changed: shortlist serve
+    audit DATABASE --heads FILE.
+
+    Options
+    -------
+    database
+        The file of a service or of a stream, or postgresql://…
+    key
+        A file with a secret, such as --key head.key, by which the line is signed.
+    """
+    with _opened(database, only_read=True) as store:
+        from ..service.audit import read_head
+
+        print_json(read_head(store, key=None if key is None else key.read_bytes()))
+
+
+def erase(
+    database: DatabaseArgument,
+    case: Texts = None,
+    days: Many = None,
+) -> None:
+    """Erase the ids and the columns of cases from a service's database.
+
+    Decisions, outcomes and counts stay, and the audit can still check that nothing else was
+    changed. A case that comes again is a new one. Backups keep what they have.
+
+    Options
+    -------
+    database
+        The file of a service, or postgresql://…
+    case
+        The id of a case, such as --case 4711; may be repeated.
+    days
+        Or all cases that were decided so many days ago, or earlier, such as --days 365.
+    """
+    if (case is None) == (days is None):
+        raise typer.BadParameter("which cases? --case 4711, or --days 365 for all older ones")
+    with _opened(database) as store:
+        from ..service.erasure import erase_cases
+
+        before = None if days is None else time.time() - 86_400 * days
+        typer.echo(f"{erase_cases(store, case or [], before=before):,} cases are erased.", err=True)
+
+
 def audit(
-    database: Annotated[str, typer.Argument(metavar="DATABASE")],
+    database: DatabaseArgument,
+    heads: Annotated[Path | None, typer.Option(metavar="FILE", show_default=False)] = None,
+    key: KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Replay every decision of a service, and check its promises.
@@ -217,18 +277,26 @@ def audit(
     The log must have no gaps, each case one decision, each flag its slot, and no period more flags
     than its capacity. Decisions of this version of shortlist are made again from their scores, and
     flagged cases are scored again by the model files; both are compared bit for bit. Nothing is
-    written, and a copy that is read-only can be audited. The exit code is 2 if anything is wrong,
-    or if there is nothing to check.
+    written, and a copy that is read-only can be audited. Every entry must follow from all entries
+    before it, by a chain of hashes. The exit code is 2 if anything is wrong, or if there is nothing
+    to check.
 
     Options
     -------
     database
         The file of a service or of a stream, or postgresql://…
+    heads
+        Lines that shortlist serve head has printed and that were kept elsewhere, such as --heads
+        heads.jsonl: the chains must lead through all of them.
+    key
+        The secret by which they must be signed, such as --key head.key.
     """
+    kept = [] if heads is None else [json.loads(line) for line in heads.read_text().splitlines()]
     with _opened(database, only_read=True) as store:
         from ..service.audit import audit_store
 
-        found = audit_store(store)
+        secret = None if key is None else key.read_bytes()
+        found = audit_store(store, heads=kept, key=secret)
     if as_json:
         print_json({"queues": [asdict(each) for each in found]})
     else:
@@ -237,7 +305,7 @@ def audit(
                 f"{each.queue}: {each.n_decisions:,} decisions and {each.n_flags:,} flags in "
                 f"{each.n_periods:,} periods; {each.n_replayed:,} decisions made again, "
                 f"{each.n_other:,} of other versions only checked; {each.n_rescored:,} flagged "
-                "cases scored again."
+                f"cases scored again, {each.n_erased:,} cases erased."
             )
             for problem in each.problems:
                 typer.echo(f"  Problem: {problem}.")

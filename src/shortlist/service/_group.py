@@ -8,6 +8,7 @@ from typing import Any
 
 from ..online import Controller
 from ..online.decisions import ABOVE_THRESHOLD, MOMENT_REFUSED, PROBE
+from ._chain import link, new_salt
 from ._replica import NOT_WORTH, REFUSED_BY_COUNT, Arrival, Replica
 from .settings import QueueSettings, build_name, units_of
 from .store import (
@@ -143,11 +144,16 @@ class GroupMaker:
 
     def group(self) -> Group:
         """Return what is to be written."""
-        replica, last = self._replica, self._next() - 1
+        replica, last, head = self._replica, self._next() - 1, self._row.head
+        for place, entry in enumerate(self.entries):
+            if entry.case_id is not None:
+                entry = entry._replace(seal=new_salt())
+            head = link(head, entry._asdict())
+            self.entries[place] = entry._replace(hash=head)
         row = self._row._replace(
             capacity=replica.settings.allowed_by(replica.controller.capacity), last_seq=last,
             high_water=self._at, period=self._period, used=self._used, seen=self._seen,
-            spent=self._spent,
+            spent=self._spent, head=head,
         )  # fmt: skip
         is_due = last // _SNAPSHOT_EVERY > self._row.last_seq // _SNAPSHOT_EVERY
         snapshot = (replica.build, replica.state()) if is_due or self._is_start else None
@@ -186,9 +192,10 @@ def make_queue(
             "name": name, "settings": settings.to_json(), "total": total, "capacity": capacity,
             "of_work": is_limited, "high_water": at,
         }  # fmt: skip
-        id = store.insert_next("queue", "id", values)
+        id = store.insert_next("queue", "id", {**values, "head": b""})
         replica = Replica(store, settings, store.find_build(build_name()), seq=0, state=state)
         row = QueueRow(id, name, values["settings"], total, capacity, 0, at)
+        row = row._replace(head=row.first_head())
         maker = GroupMaker(replica, row, None, at)
         amount = {settings.unit: controller.capacity.to_json()["value"], "from": at}
         maker.add_event(CAPACITY, json.dumps(amount), COMMAND)

@@ -44,8 +44,9 @@ _SESSION = (
 
 def _plain(entry: Entry) -> Any:
     plain: Any = _Plain(*entry)
-    if entry.digest is not None:
-        plain.digest = "\\x" + entry.digest.hex()
+    for name in ("digest", "seal", "hash"):
+        if (value := getattr(entry, name)) is not None:
+            setattr(plain, name, "\\x" + value.hex())
     if entry.threshold is not None and math.isinf(entry.threshold):
         plain.threshold = "Infinity" if entry.threshold > 0 else "-Infinity"
     return plain

@@ -29,6 +29,7 @@ from ..online.decisions import (
     USED_UP_ELSEWHERE,
     is_flag,
 )
+from ._chain import is_erased
 from ._models import calibration_of, has_own_calibration
 from .settings import QueueSettings, first_controller
 from .store import BUILD, CAPACITY, CLOCK, DECISION, MODEL, OBSERVATION, Entry, Store
@@ -241,6 +242,9 @@ class Replica:
         arrivals = list(map(Arrival.of, run))
         decided = self.decide(arrivals)
         self.watch([each.score for each in arrivals])
+        if self.controller.has_probes and any(is_erased(entry.seal) for entry in run):
+            self.is_own = False  # without its id, nobody can draw a case again; a state follows
+            return
         differs = not all(map(_agrees, run, decided))
         is_mine = run[0].build == self.build and self.is_own
         if differs and (is_mine or self.settings.is_guarded):

@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 
 from ..online.decisions import PROBE
 from ._api import Problem, Seq
+from ._chain import new_salt
 from ._decider import answer_of
 from ._service import Call
 from ._status import LATEST_OUTCOME, QueueView
@@ -152,7 +153,8 @@ def claim_case(call: Call, body: ClaimBody) -> Claim:
     """Claim a flagged case for some time; its reviewer may claim it again, to keep it."""
     store, now = call.store, time.time()
     with store.write():
-        queue = _flagged(call, body.id)
+        entry = _flagged(call, body.id)
+        queue = entry.queue
         held = store.query(
             "SELECT reviewer FROM claim WHERE queue = ? AND case_id = ? AND expires > ?",
             queue,
@@ -168,16 +170,16 @@ def claim_case(call: Call, body: ClaimBody) -> Claim:
             "expires = excluded.expires",
             queue, *msgspec.structs.astuple(claim),
         )  # fmt: skip
-        call.note("claim", {"id": claim.id, "expires": claim.expires})
+        call.note("claim", {"seq": entry.seq, "expires": claim.expires})
     return claim
 
 
-def _flagged(call: Call, case: str) -> int:
-    """Return the queue of a flagged case."""
+def _flagged(call: Call, case: str) -> Entry:
+    """Return the decision about a flagged case."""
     entry = _entry(call, case)
     if entry.slot is None:
         raise Problem(409, "not-flagged", f"The case {case!r:.100} was not flagged.")
-    return entry.queue
+    return entry
 
 
 def add_outcome(call: Call, body: OutcomeBody) -> Outcome:
@@ -190,7 +192,7 @@ def add_outcome(call: Call, body: OutcomeBody) -> Outcome:
     key = call.headers.get(b"idempotency-key")
     hashed = None if key is None else hashlib.sha256(key).hexdigest()
     with call.store.write():
-        queue = _flagged(call, body.id)
+        queue = _flagged(call, body.id).queue
         keyed = _last_outcome(call, queue, "idempotency", hashed)
         if keyed is not None and keyed[1:] != tuple(words.values()):
             detail = "The Idempotency-Key was used for another outcome."
@@ -198,10 +200,16 @@ def add_outcome(call: Call, body: OutcomeBody) -> Outcome:
         last = keyed or _last_outcome(call, queue, "case_id", body.id)
         if last is not None and last[1:] == tuple(words.values()):
             return Outcome(body.id, last[0], repeated=True)
-        row = {"queue": queue, **words, "at": time.time(), "idempotency": hashed}
+        row = {
+            "queue": queue,
+            **words,
+            "at": time.time(),
+            "idempotency": hashed,
+            "seal": new_salt(),
+        }
         number = call.store.insert_next("outcome", "number", row, scope=("queue",))
         call.store.query("DELETE FROM claim WHERE queue = ? AND case_id = ?", queue, body.id)
-        call.note("outcome", {"number": number})
+        call.note("outcome", {"number": number}, vouch=("outcome", queue, number))
     return Outcome(body.id, number, repeated=False)
 
 

@@ -32,7 +32,7 @@ async def decide(call: Call, body: Cases) -> Answers:
     if len(cases) > _MOST_CASES:
         raise Problem(413, "too-large", f"A request may have {_MOST_CASES:,} cases.")
     waiting = [
-        Case(_id_of(fields, decider.id_fields), _digest(fields), fields, call.key_id)
+        Case(id_of(fields, decider.id_fields), digest_of(fields), fields, call.key_id)
         for fields in cases
     ]
     if not waiting:
@@ -44,7 +44,8 @@ async def decide(call: Call, body: Cases) -> Answers:
     return answers if body is cases else answers[0]
 
 
-def _id_of(fields: Any, names: tuple[str, ...]) -> str:
+def id_of(fields: Any, names: tuple[str, ...]) -> str:
+    """Return the id of a case, or raise a problem."""
     if not isinstance(fields, dict):
         detail = f"A case must be an object with its columns; got {fields!r:.80}."
         raise Problem(400, "invalid-json", detail)
@@ -61,7 +62,8 @@ def _id_of(fields: Any, names: tuple[str, ...]) -> str:
     return case
 
 
-def _digest(fields: dict[str, Any]) -> bytes:
+def digest_of(fields: dict[str, Any]) -> bytes:
+    """Return what tells a case from one with other columns."""
     plain = {name: _plain_number(value) for name, value in fields.items()}
     return hashlib.blake2b(_SORTED.encode(plain), digest_size=16).digest()
 

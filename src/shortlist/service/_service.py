@@ -282,9 +282,9 @@ class Call(NamedTuple):
         if action == "decide":
             self.service.decider(self.queue).check_room()
 
-    def note(self, action: str, detail: dict[str, Any]) -> None:
+    def note(self, action: str, detail: dict[str, Any], *, vouch: tuple[Any, ...] = ()) -> None:
         """Record a change that is not in the log; within `ask` only."""
-        self.store.note(time.time(), self.key.id, action, self.queue, detail)
+        self.store.note(time.time(), self.key.id, action, self.queue, detail, vouch=vouch)
 
     async def change(self, request: Request) -> Any:
         """Make a change that all workers follow; return its place in the log."""

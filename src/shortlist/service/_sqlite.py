@@ -113,6 +113,7 @@ class SQLiteStore(Store):
             "journal_mode = WAL",
             # A short log is soon written over from its start, which is faster than growing.
             f"wal_autocheckpoint = {400 if self._alone else 4000}",
+            "secure_delete = ON",  # what is erased leaves no copy in the file
             f"synchronous = {'FULL' if self._sync else 'OFF'}",
         ):
             self.link.execute(f"PRAGMA {setting}")

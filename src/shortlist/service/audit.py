@@ -6,19 +6,38 @@ everything that can be checked without a controller; only the replay uses the on
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import hmac
 import json
+import time
 from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
-from ..online.decisions import PROBE
+from ..online.decisions import MOMENT_REFUSED, PROBE
+from ._api import Problem
+from ._chain import is_erased, link
 from ._models import LoadedModel, calibration_bytes, is_own_scorer, read_model
 from ._replica import ReplayError, Replica
+from ._routes import digest_of, id_of
 from .settings import WORK_UNITS, QueueSettings, build_name
-from .store import BUILD, CAPACITY, CLOCK, DECISION, TOTAL_SET, Entry, QueueRow, Store
+from .store import (
+    BUILD,
+    CAPACITY,
+    CLOCK,
+    DECISION,
+    ERASED,
+    TOTAL_SET,
+    VOUCHED,
+    Entry,
+    QueueRow,
+    Store,
+)  # fmt: skip
 
-__all__ = ["QueueAudit", "audit_store"]
+__all__ = ["QueueAudit", "audit_store", "read_head"]
 
 _PAGE = 10_000
 _MOST_PROBLEMS = 20
@@ -38,6 +57,8 @@ class QueueAudit:
         Decisions that were made again and compared, bit for bit.
     n_other : int
         Decisions by other versions of the program: they were checked, but not made again.
+    n_erased : int
+        Decisions whose cases were erased: their ids and columns are gone, their seals are checked.
     n_rescored : int
         Flagged cases that were scored again by their model file, and compared bit for bit. The
         columns of other cases are not kept.
@@ -52,6 +73,7 @@ class QueueAudit:
     n_periods: int = 0
     n_replayed: int = 0
     n_other: int = 0
+    n_erased: int = 0
     n_rescored: int = 0
     problems: list[str] = field(default_factory=list)
 
@@ -61,42 +83,157 @@ class QueueAudit:
             self.problems.append(problem)
 
 
-def audit_store(store: Store, *, build: str | None = None) -> list[QueueAudit]:
-    """Audit all queues of a database; one without queues proves nothing, and is an error."""
+def read_head(store: Store, *, key: bytes | None = None) -> dict[str, Any]:
+    """Return where the chains of a database end, signed if a key is given; keep it elsewhere."""
+    last = store.query("SELECT number, hash FROM note ORDER BY number DESC LIMIT 1")
+    ends = {row.name: [row.last_seq, bytes(row.head).hex()] for row in store.queues()}
+    head: dict[str, Any] = {"at": time.time(), "queues": ends}
+    head["notes"] = [last[0][0], bytes(last[0][1]).hex()] if last else [0, ""]
+    return head if key is None else {**head, "signature": _signature(head, key)}
+
+
+def _signature(head: dict[str, Any], key: bytes) -> str:
+    signed = {name: value for name, value in head.items() if name != "signature"}
+    return hmac.new(key, json.dumps(signed, sort_keys=True).encode(), "sha256").hexdigest()
+
+
+def audit_store(
+    store: Store,
+    *,
+    heads: Sequence[dict[str, Any]] = (),
+    key: bytes | None = None,
+    build: str | None = None,
+) -> list[QueueAudit]:
+    """Audit all queues of a database; one without queues proves nothing, and is an error.
+
+    With heads that were kept elsewhere, the chains must lead through all of them; with a key, they
+    must be signed by it. What is wrong with no queue in particular is told with the first one.
+    """
     rows = store.queues()
     if not rows:
         raise ValueError("The database has no queue, so that there is nothing to check.")
-    return [_Auditor(store, row, build or build_name()).run() for row in rows]
+    audits = [QueueAudit(row.name) for row in rows]
+    for head in heads:
+        signature = str(head.get("signature"))
+        if key is not None and not hmac.compare_digest(signature, _signature(head, key)):
+            audits[0].tell(f"the head of {head.get('at')} is not signed by this key")
+        for name in head["queues"].keys() - {row.name for row in rows}:
+            audits[0].tell(f"the queue {name!r} of a head that was kept is gone")
+    erased: dict[str, set[int]] = defaultdict(set)
+    with _reading("notes", audits[0]):
+        chain = _Chain("note", b"", [head["notes"] for head in heads], audits[0])
+        erased = _check_notes(store, chain, audits[0])
+    for row, found in zip(rows, audits, strict=True):
+        with _reading("log", found):
+            ends = [head["queues"].get(row.name, (0, "")) for head in heads]
+            chain = _Chain("entry", row.first_head(), ends, found)
+            _Auditor(store, row, found, build or build_name(), chain, erased[row.name]).run()
+    return audits
+
+
+@contextlib.contextmanager
+def _reading(what: str, found: QueueAudit) -> Iterator[None]:
+    """Tell that something cannot be read, rather than raise an error."""
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        found.tell(f"the {what} cannot be read: {error!r}")
+
+
+class _Chain:
+    """Rows that follow from one another, and lead through the heads that were kept."""
+
+    def __init__(self, what: str, head: bytes, ends: Iterable[Any], found: QueueAudit) -> None:
+        self._what, self.head, self.last, self._tell = what, head, 0, found.tell
+        self._kept = list(ends)
+        self._most = max((place for place, _ in self._kept), default=0)
+
+    def see(self, place: int, row: dict[str, Any]) -> None:
+        """Check the next row."""
+        where, head, hash = f"{self._what} {place}", link(self.head, row), bytes(row["hash"])
+        if place != self.last + 1 or head != hash:
+            self._tell(f"{where} does not follow from what comes before it")
+        if any(place == each and hash.hex() != kept for each, kept in self._kept):
+            self._tell(f"{where} is not the one of a head that was kept")
+        self.last, self.head = place, hash
+
+    def end(self) -> None:
+        """Check that nothing is missing at the end."""
+        if self._most > self.last:
+            last = f"the last one is {self.last}"
+            self._tell(f"a head that was kept has {self._what} {self._most}, but {last}")
+
+
+def _check_notes(store: Store, chain: _Chain, found: QueueAudit) -> dict[str, set[int]]:
+    """Check the notes, and every row they vouch for; return which entries were erased."""
+    erased: dict[str, set[int]] = defaultdict(set)
+    vouched: dict[str, dict[str, str]] = {table: {} for table in VOUCHED}
+    names = ("number", "at", "key_id", "action", "queue", "detail", "hash")
+    for number, *values in store.query(f"SELECT {', '.join(names)} FROM note ORDER BY number"):
+        note = dict(zip(names[1:], values, strict=True))
+        chain.see(number, note)
+        detail = json.loads(note["detail"])
+        for table in vouched.keys() & detail.keys():
+            vouched[table].update(detail[table])
+        if note["action"] == ERASED:
+            erased[note["queue"]].update(detail["entries"])
+    chain.end()
+    for table, rows in vouched.items():
+        there = store.hashes(table)
+        for key in there.keys() | rows.keys():
+            if there.get(key) != rows.get(key):
+                found.tell(f"row {key} of the table {table} is not the one that was noted")
+    return erased
+
+
+def _fits_columns(entry: Entry, id_fields: tuple[str, ...]) -> bool:
+    """Whether a flagged case has the id and the digest of its columns, unless it was erased."""
+    if is_erased(entry.seal):
+        return True
+    fields = json.loads(entry.body or "{}")
+    try:
+        return id_of(fields, id_fields) == entry.case_id and digest_of(fields) == entry.digest
+    except Problem:
+        return False
 
 
 class _Auditor:
     """Goes through the log of one queue: gaps, order, ids, slots, capacities, and a replay."""
 
-    def __init__(self, store: Store, row: QueueRow, build: str) -> None:
-        self._store, self._row, self._found = store, row, QueueAudit(row.name)
+    def __init__(
+        self,
+        store: Store,
+        row: QueueRow,
+        found: QueueAudit,
+        build: str,
+        chain: _Chain,
+        erased: set[int],
+    ) -> None:
+        self._store, self._row, self._found = store, row, found
+        self._chain, self._erased = chain, erased
         self._settings = QueueSettings.from_json(row.settings)
         known = store.query("SELECT id FROM build WHERE name = ?", build)
         self._build = int(known[0][0]) if known else None
         self._replica: Replica | None = None
         self._models: dict[int, LoadedModel | None] = {}
-        self._last, self._at = 0, float("-inf")
+        self._at = float("-inf")
+        self._period: int | None = None
         self._cases: set[str] = set()
-        self._slots: dict[int, int] = {}  # of each period, and its work
+        self._counts: dict[int, list[int]] = {}  # flags, cases and work of each period
         self._spent: defaultdict[int, Fraction] = defaultdict(Fraction)
         self._changes: list[tuple[float, int, Fraction]] = []
         self._tell = self._found.tell
 
-    def run(self) -> QueueAudit:
-        """Return what is wrong."""
-        while page := self._store.entries(self._row.id, self._last, most=_PAGE):
+    def run(self) -> None:
+        """Tell what is wrong."""
+        while page := self._store.entries(self._row.id, self._chain.last, most=_PAGE):
             for entry in page:
                 self._see(entry)
             self._replay(page)
             self._rescore([e for e in page if e.kind == DECISION and e.model is not None])
-        if self._row.last_seq > self._last:
-            self._tell(f"the queue counts {self._row.last_seq} entries, but the log {self._last}")
+        self._chain.end()
+        self._check_counts()
         self._check_total()
-        return self._found
 
     # --- what must hold whatever a controller decided ------------------------------------------
 
@@ -104,13 +241,16 @@ class _Auditor:
         """Check the next entry."""
         where = f"entry {entry.seq}"
         self._found.n_entries += 1
-        if entry.seq != self._last + 1:
-            self._tell(f"the log jumps from entry {self._last} to {entry.seq}")
+        self._chain.see(entry.seq, entry._asdict())
+        if is_erased(entry.seal):
+            self._found.n_erased += 1
+            if entry.seq not in self._erased:
+                self._tell(f"{where} was erased without a note")
         if entry.at < self._at and entry.kind != CLOCK:
             self._tell(f"{where} is earlier than the one before it")
         if entry.period != self._settings.periods.number(entry.at):
             self._tell(f"{where} is counted in period {entry.period}, where its moment is not")
-        self._last, self._at = entry.seq, entry.at
+        self._at, self._period = entry.at, entry.period
         if entry.kind == CAPACITY:
             body = json.loads(entry.body or "{}")
             amount = Fraction(str(body[self._settings.unit]))
@@ -125,16 +265,20 @@ class _Auditor:
             self._tell(f"{where} decides about a case without an id, or for the second time")
         if entry.case_id is not None:
             self._cases.add(entry.case_id)
-        self._slots.setdefault(entry.period, 0)
-        self._found.n_periods = len(self._slots)
+        counts = self._counts.setdefault(entry.period, [0, 0, 0])
+        counts[1] += entry.code != MOMENT_REFUSED
+        self._found.n_periods = len(self._counts)
         if entry.slot is not None:
             self._see_flag(entry, where)
 
     def _see_flag(self, entry: Entry, where: str) -> None:
         self._found.n_flags += 1
-        self._slots[entry.period] += 1
-        if entry.slot != self._slots[entry.period]:
-            self._tell(f"{where} has slot {entry.slot} where {self._slots[entry.period]} is next")
+        counts = self._counts[entry.period]
+        counts[0], counts[2] = counts[0] + 1, counts[2] + (entry.work or 0)
+        if entry.slot != counts[0]:
+            self._tell(f"{where} has slot {entry.slot} where {counts[0]} is next")
+        if not self._settings.is_guarded and not _fits_columns(entry, self._settings.id_fields):
+            self._tell(f"{where} has another id or digest than its columns")
         if self._settings.is_capped:
             self._see_capacity(entry, where)
         if entry.score is None or entry.threshold is None:
@@ -159,6 +303,23 @@ class _Auditor:
         if entry.spent is None or Fraction(entry.spent, WORK_UNITS) < spent:
             self._tell(f"{where} counts less work than its flags take")
 
+    def _check_counts(self) -> None:
+        """Compare what the queue has counted with its log."""
+        row, settings, query = self._row, self._settings, self._store.query
+        counted = self._counts.get(self._period or 0, [0, 0, 0])
+        end = (self._chain.last, self._chain.head, self._at, self._period, *counted)
+        if (row.last_seq, bytes(row.head), row.high_water, row.period, *row[8:11]) != end:
+            self._tell("the queue's row counts something else than its log")
+        past = {p: tuple(n) for p, n in self._counts.items() if n[1] and p != self._period}
+        ended = query("SELECT period, used, seen, spent FROM ended WHERE queue = ?", row.id)
+        if {p: tuple(n) for p, *n in ended if p != self._period} != past:
+            self._tell("the numbers of periods that have ended are not those of the log")
+        units = WORK_UNITS if settings.of_work else 1
+        is_set = row.capacity in {int(amount * units) for *_, amount in self._changes}
+        [(of_work,)] = query("SELECT of_work FROM queue WHERE id = ?", row.id)
+        if settings.is_capped and not (is_set and of_work == settings.of_work):
+            self._tell("the queue's row has a capacity that nobody has set")
+
     def _check_total(self) -> None:
         """Check that every flag has a slot in the shared total, without gaps or too many."""
         if self._row.total is None:
@@ -169,7 +330,7 @@ class _Auditor:
             self._tell(f"{flags} flags have {slots} slots of the total {name!r}")
         notes = query("SELECT detail FROM note WHERE action = ?", TOTAL_SET)
         [(capacity,)] = query("SELECT capacity FROM total WHERE name = ?", name)
-        largest = max([capacity, *(json.loads(detail)["total"] for (detail,) in notes)])
+        largest = max([capacity, *(json.loads(detail)["capacity"] for (detail,) in notes)])
         for period, n, last in query(
             "SELECT period, count(*), max(total_slot) FROM log WHERE total_slot > 0 GROUP BY period"
         ):

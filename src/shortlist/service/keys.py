@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import math
 import secrets
 import time
 from typing import Any, NamedTuple
@@ -43,8 +44,9 @@ class ApiKey(NamedTuple):
 
     id: str
     role: str
-    queues: tuple[str, ...] | None
+    queues: list[str] | None
     hash: str = ""
+    ends: float = math.inf
 
     def may(self, action: str, queue: str | None) -> bool:
         """Whether the key allows an action, on a queue or at all."""
@@ -57,22 +59,28 @@ NO_KEY = ApiKey("", "", None)
 
 
 def make_key(
-    store: Store, role: str, *, queues: list[str] | None = None, note: str | None = None
+    store: Store,
+    role: str,
+    *,
+    queues: list[str] | None = None,
+    note: str | None = None,
+    days: float | None = None,
 ) -> str:
-    """Make a key and return it; it cannot be shown again."""
+    """Make a key, perhaps for some days, and return it; it cannot be shown again."""
     if role not in ROLES:
         raise ValueError(f"role must be one of {', '.join(ROLES)}; got {role!r}.")
     known = {row.name for row in store.queues()}
     unknown = [name for name in queues or [] if name not in known]
     if unknown:
         raise ValueError(f"There is no queue {unknown[0]!r}; there are {', '.join(sorted(known))}.")
-    id, secret = secrets.token_hex(4), secrets.token_hex(32)
+    id, secret, now = secrets.token_hex(4), secrets.token_hex(32), time.time()
     with store.write():
-        store.query(
-            "INSERT INTO api_key (id, hash, role, queues, note, made) VALUES (?, ?, ?, ?, ?, ?)",
-            id, _hash(secret), role, None if not queues else json.dumps(queues), note, time.time(),
-        )  # fmt: skip
-        store.note(time.time(), COMMAND, "key made", None, {"key": id, "role": role})
+        row = {"id": id, "hash": _hash(secret), "role": role, "note": note, "made": now}
+        row["queues"] = None if not queues else json.dumps(queues)
+        row["ends"] = None if days is None else now + 86_400 * days
+        store.put("api_key", row)
+        said = {"key": id, "role": role}
+        store.note(now, COMMAND, "key made", None, said, vouch=("api_key", id))
     return f"sl_{id}_{secret}"
 
 
@@ -82,12 +90,13 @@ def revoke_key(store: Store, id: str) -> None:
         if not store.query("SELECT id FROM api_key WHERE id = ? AND revoked IS NULL", id):
             raise ValueError(f"There is no key {id!r}, or it was revoked before.")
         store.query("UPDATE api_key SET revoked = ? WHERE id = ?", time.time(), id)
-        store.note(time.time(), COMMAND, "key revoked", None, {"key": id})
+        said = {"key": id}
+        store.note(time.time(), COMMAND, "key revoked", None, said, vouch=("api_key", id))
 
 
 def list_keys(store: Store) -> list[dict[str, Any]]:
     """Return all keys, without anything secret."""
-    names = ("id", "role", "queues", "note", "made", "revoked")
+    names = ("id", "role", "queues", "note", "made", "ends", "revoked")
     rows = store.query(f"SELECT {', '.join(names)} FROM api_key ORDER BY made")
     return [dict(zip(names, row, strict=True)) for row in rows]
 
@@ -116,11 +125,11 @@ class KeyRing:
 
     def refresh(self) -> None:
         """Read the keys; one that was revoked still shows that requests need a key."""
-        rows = self._store.query("SELECT id, role, queues, hash, revoked FROM api_key")
+        rows = self._store.query("SELECT id, role, queues, hash, ends, revoked FROM api_key")
         self._required = self._required or bool(rows)
         self._keys = {
-            id: ApiKey(id, role, None if queues is None else tuple(json.loads(queues)), hash)
-            for id, role, queues, hash, revoked in rows
+            id: ApiKey(id, role, json.loads(queues) if queues else None, hash, ends or math.inf)
+            for id, role, queues, hash, ends, revoked in rows
             if revoked is None
         }
 
@@ -140,7 +149,7 @@ class KeyRing:
         key = (self._keys or {}).get(id)
         if key is None or not hmac.compare_digest(key.hash, _hash(secret)):
             return None
-        return key
+        return key if time.time() < key.ends else None
 
 
 def _hash(secret: str) -> str:

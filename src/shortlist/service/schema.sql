@@ -17,7 +17,8 @@ CREATE TABLE queue (
     period BIGINT,
     used BIGINT NOT NULL DEFAULT 0,
     seen BIGINT NOT NULL DEFAULT 0,
-    spent BIGINT NOT NULL DEFAULT 0
+    spent BIGINT NOT NULL DEFAULT 0,
+    head BLOB NOT NULL -- the hash of the last entry
 );
 
 -- Model files as bytes: every machine and every audit finds them here.
@@ -75,6 +76,8 @@ CREATE TABLE log (
     inclusion DOUBLE PRECISION,
     total_slot BIGINT CHECK (total_slot > 0),
     shadow DOUBLE PRECISION, -- the score by a model that decides nothing
+    seal BLOB, -- a salt; what is left of the private columns when a case was erased
+    hash BLOB NOT NULL, -- of this entry and of the one before it
     PRIMARY KEY (queue, seq)
 );
 
@@ -88,12 +91,14 @@ CREATE INDEX log_event ON log (queue, kind, seq) WHERE kind > 0;
 -- sum of the slot before it; slots are unique, so that no work can be left out of the sum.
 -- sqlite: CREATE TRIGGER log_capacity BEFORE INSERT ON log WHEN NEW.slot IS NOT NULL AND CASE WHEN (SELECT of_work FROM queue WHERE id = NEW.queue) = 0 THEN NEW.slot > (SELECT capacity FROM queue WHERE id = NEW.queue) ELSE coalesce(NEW.work IS NULL OR NEW.work < 0 OR NEW.spent IS NULL OR NEW.spent <> NEW.work + CASE WHEN NEW.slot = 1 THEN 0 ELSE (SELECT spent FROM log WHERE queue = NEW.queue AND period = NEW.period AND slot = NEW.slot - 1) END OR NEW.spent > (SELECT capacity FROM queue WHERE id = NEW.queue), TRUE) END BEGIN SELECT RAISE(ABORT, 'capacity used up'); END;
 -- sqlite: CREATE TRIGGER log_total_capacity BEFORE INSERT ON log WHEN NEW.slot IS NOT NULL AND (NEW.total_slot IS NULL OR NEW.total_slot > (SELECT capacity FROM total)) AND (SELECT total FROM queue WHERE id = NEW.queue) IS NOT NULL BEGIN SELECT RAISE(ABORT, 'capacity used up'); END;
--- sqlite: CREATE TRIGGER log_unchanged BEFORE UPDATE ON log BEGIN SELECT RAISE(ABORT, 'the table log is append-only'); END;
+-- sqlite: CREATE TRIGGER log_unchanged BEFORE UPDATE OF queue, seq, kind, build, at, period, score, threshold, code, slot, model, key_id, effort, work, spent, inclusion, total_slot, shadow, hash ON log BEGIN SELECT RAISE(ABORT, 'the table log is append-only'); END;
+-- sqlite: CREATE TRIGGER log_erased BEFORE UPDATE ON log WHEN NEW.digest IS NOT NULL OR NEW.body IS NOT NULL OR length(NEW.seal) IS NOT 32 BEGIN SELECT RAISE(ABORT, 'the table log is append-only'); END;
 -- sqlite: CREATE TRIGGER log_kept BEFORE DELETE ON log BEGIN SELECT RAISE(ABORT, 'the table log is append-only'); END;
 -- postgresql: CREATE FUNCTION check_slot() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN IF (CASE WHEN (SELECT of_work FROM queue WHERE id = NEW.queue) = 0 THEN NEW.slot > (SELECT capacity FROM queue WHERE id = NEW.queue) ELSE coalesce(NEW.work IS NULL OR NEW.work < 0 OR NEW.spent IS NULL OR NEW.spent <> NEW.work + CASE WHEN NEW.slot = 1 THEN 0 ELSE (SELECT spent FROM log WHERE queue = NEW.queue AND period = NEW.period AND slot = NEW.slot - 1) END OR NEW.spent > (SELECT capacity FROM queue WHERE id = NEW.queue), TRUE) END) OR ((NEW.total_slot IS NULL OR NEW.total_slot > (SELECT capacity FROM total)) AND (SELECT total FROM queue WHERE id = NEW.queue) IS NOT NULL) THEN RAISE EXCEPTION ''capacity used up'' USING ERRCODE = ''check_violation''; END IF; RETURN NEW; END';
 -- postgresql: CREATE TRIGGER log_capacity BEFORE INSERT ON log FOR EACH ROW WHEN (NEW.slot IS NOT NULL) EXECUTE FUNCTION check_slot();
 -- postgresql: CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''the table % is append-only'', TG_TABLE_NAME; END';
--- postgresql: CREATE TRIGGER log_unchanged BEFORE UPDATE OR DELETE ON log FOR EACH ROW EXECUTE FUNCTION refuse_change();
+-- postgresql: CREATE TRIGGER log_unchanged BEFORE UPDATE OF queue, seq, kind, build, at, period, score, threshold, code, slot, model, key_id, effort, work, spent, inclusion, total_slot, shadow, hash OR DELETE ON log FOR EACH ROW EXECUTE FUNCTION refuse_change();
+-- postgresql: CREATE TRIGGER log_erased BEFORE UPDATE ON log FOR EACH ROW WHEN (NEW.digest IS NOT NULL OR NEW.body IS NOT NULL OR length(NEW.seal) IS DISTINCT FROM 32) EXECUTE FUNCTION refuse_change();
 
 -- What can be computed from the log, kept for speed: the numbers of periods that have ended (those
 -- of the present one are in the queue's row), and the latest state of a queue's controller.
@@ -132,13 +137,16 @@ CREATE TABLE outcome (
     note TEXT,
     at DOUBLE PRECISION NOT NULL,
     idempotency TEXT,
+    seal BLOB NOT NULL, -- as in the log
     PRIMARY KEY (queue, number),
     UNIQUE (queue, idempotency)
 );
 CREATE INDEX outcome_case ON outcome (queue, case_id, number);
--- sqlite: CREATE TRIGGER outcome_unchanged BEFORE UPDATE ON outcome BEGIN SELECT RAISE(ABORT, 'the table outcome is append-only'); END;
+-- sqlite: CREATE TRIGGER outcome_unchanged BEFORE UPDATE OF queue, number, rare, reviewer, at ON outcome BEGIN SELECT RAISE(ABORT, 'the table outcome is append-only'); END;
+-- sqlite: CREATE TRIGGER outcome_erased BEFORE UPDATE ON outcome WHEN NEW.note IS NOT NULL OR NEW.idempotency IS NOT NULL OR length(NEW.seal) IS NOT 32 BEGIN SELECT RAISE(ABORT, 'the table outcome is append-only'); END;
 -- sqlite: CREATE TRIGGER outcome_kept BEFORE DELETE ON outcome BEGIN SELECT RAISE(ABORT, 'the table outcome is append-only'); END;
--- postgresql: CREATE TRIGGER outcome_unchanged BEFORE UPDATE OR DELETE ON outcome FOR EACH ROW EXECUTE FUNCTION refuse_change();
+-- postgresql: CREATE TRIGGER outcome_unchanged BEFORE UPDATE OF queue, number, rare, reviewer, at OR DELETE ON outcome FOR EACH ROW EXECUTE FUNCTION refuse_change();
+-- postgresql: CREATE TRIGGER outcome_erased BEFORE UPDATE ON outcome FOR EACH ROW WHEN (NEW.note IS NOT NULL OR NEW.idempotency IS NOT NULL OR length(NEW.seal) IS DISTINCT FROM 32) EXECUTE FUNCTION refuse_change();
 
 -- Who may, and who did. Capacities and models are in the log; everything else is noted. The view
 -- shows both without copies, so that no crash can come between a change and its record.
@@ -149,6 +157,7 @@ CREATE TABLE api_key (
     queues TEXT,
     note TEXT,
     made DOUBLE PRECISION NOT NULL,
+    ends DOUBLE PRECISION,
     revoked DOUBLE PRECISION
 );
 
@@ -158,7 +167,8 @@ CREATE TABLE note (
     key_id TEXT NOT NULL,
     action TEXT NOT NULL,
     queue TEXT,
-    detail TEXT NOT NULL
+    detail TEXT NOT NULL,
+    hash BLOB NOT NULL -- of this note and of the one before it
 );
 -- sqlite: CREATE TRIGGER note_unchanged BEFORE UPDATE ON note BEGIN SELECT RAISE(ABORT, 'the table note is append-only'); END;
 -- sqlite: CREATE TRIGGER note_kept BEFORE DELETE ON note BEGIN SELECT RAISE(ABORT, 'the table note is append-only'); END;

@@ -17,7 +17,7 @@ from .databases import opened
 from .settings import FAR_AHEAD, QueueSettings, build_name, first_controller
 from .store import CAPACITY, CLOCK, COMMAND, MODEL, TOTAL_SET, QueueRow, Store
 
-__all__ = ["prepare", "warm_up_controller"]
+__all__ = ["change_queue", "prepare", "warm_up_controller"]
 
 _log = logging.getLogger("shortlist.service")
 _TOTAL = "all"
@@ -39,12 +39,14 @@ def prepare(
     probe_key: str | None = None,
     adopt: bool = False,
     accept_clock: bool = False,
+    restored: bool = False,
 ) -> ModelCache:
     """Make the tables and the queues that do not exist yet; return their models, loaded.
 
     A queue that exists keeps its capacity and its model, which may have changed since it was made:
     a warning says so. Only if `adopt` is true, they become the given ones. Another period is an
-    error, as is everything else that cannot change.
+    error, as is everything else that cannot change. After a database was restored from a backup,
+    nobody knows the flags that were given since: `restored` gives none until the next period.
     """
     models = ModelCache()
     with opened(database, create=True) as store:
@@ -78,6 +80,8 @@ def prepare(
         elif not store.queues():
             raise ValueError("The database has no queue yet. Name a model file to make one.")
         for row in store.queues():
+            if restored:
+                _close_period(store, row)
             if accept_clock and row.high_water - time.time() > FAR_AHEAD:
                 _set_clock_back(store, row, time.time())
             id = models_of(store, row.id)[0]
@@ -91,7 +95,8 @@ def _set_total(store: Store, total: int, *, adopt: bool) -> None:
         had = _total_of(store, _TOTAL)
         if had is None or (adopt and had != total):
             store.put("total", {"name": _TOTAL, "capacity": total}, ("name",))
-            store.note(time.time(), COMMAND, TOTAL_SET, None, {"total": total})
+            said = {"capacity": total}
+            store.note(time.time(), COMMAND, TOTAL_SET, None, said, vouch=("total", _TOTAL))
 
 
 def _total_of(store: Store, name: str | None) -> int | None:
@@ -125,18 +130,30 @@ def _compare(
     bodies = {"capacity": (CAPACITY, {kept.unit: wanted["capacity"]}),
               "model": (MODEL, {"model": wanted["model"]})}  # fmt: skip
     for name in bodies.keys() & set(differing):
-        _change(store, row.id, dict([bodies[name]]))
+        change_queue(store, row.id, [bodies[name]])
 
 
-def _change(store: Store, queue: int, changes: dict[int, dict[str, Any]]) -> None:
-    """Append changes to the log, as a worker would."""
+def change_queue(store: Store, queue: int, changes: list[tuple[int, dict[str, Any]]]) -> None:
+    """Append changes to the log, as a worker would; or the state from which all go on."""
     replica = join_queue(store, queue, build_name())
     row, entries, total = store.begin(queue, replica.seq)
     replica.follow(entries)
-    maker = GroupMaker(replica, row, total, time.time())
-    for kind, body in changes.items():
+    maker = GroupMaker(replica, row, total, time.time() if changes else row.high_water)
+    for kind, body in changes:
         maker.add_change(kind, body, COMMAND)
+    if not changes:
+        maker.add_start()
     store.commit(maker.group())
+
+
+def _close_period(store: Store, row: QueueRow) -> None:
+    """Give no flags until the next period, which gets what was in force."""
+    settings, changes = QueueSettings.from_json(row.settings), capacities_of(store, row.id)
+    now = max(time.time(), row.high_water)
+    _, end = settings.periods.bounds(settings.periods.number(now))
+    later = {settings.unit: capacity_at(changes, end), "from": end}
+    none = {settings.unit: 0, "from": now}
+    change_queue(store, row.id, [(CAPACITY, none), (CAPACITY, later)])
 
 
 def _set_clock_back(store: Store, row: QueueRow, at: float) -> None:
@@ -145,7 +162,7 @@ def _set_clock_back(store: Store, row: QueueRow, at: float) -> None:
     amount = capacity_at(changes, row.high_water)
     scheduled = [[begins, later] for begins, _, later in sorted(changes) if begins > at]
     back = {"from": at, "capacity": amount, "scheduled": scheduled}
-    _change(store, row.id, {CLOCK: back, CAPACITY: {unit: amount, "from": at}})
+    change_queue(store, row.id, [(CLOCK, back), (CAPACITY, {unit: amount, "from": at})])
 
 
 def warm_up_controller(settings: QueueSettings, store: Store, model: int) -> None:

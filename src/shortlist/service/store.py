@@ -9,10 +9,13 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
+import time
 from collections.abc import Iterator
 from importlib import resources
 from itertools import starmap
 from typing import Any, NamedTuple
+
+from ._chain import link
 
 __all__ = [
     "BUILD",
@@ -21,12 +24,14 @@ __all__ = [
     "COMMAND",
     "DECISION",
     "ENTRY_COLUMNS",
+    "ERASED",
     "MODEL",
     "OBSERVATION",
     "READ_ROW",
     "READ_TOTAL",
     "SHADOW",
     "TOTAL_SET",
+    "VOUCHED",
     "Entry",
     "Group",
     "PromiseError",
@@ -40,9 +45,9 @@ __all__ = [
 DECISION, CAPACITY, MODEL, BUILD, OBSERVATION, CLOCK, SHADOW = range(7)
 #: Who has made a change on the command line.
 COMMAND = "command"
-#: What a note says when a shared total was set.
-TOTAL_SET = "total"
-_VERSION = 5
+#: What a note says when a shared total was set, and when cases were erased.
+TOTAL_SET, ERASED = "total", "erased"
+_VERSION = 6
 
 
 class StoreError(Exception):
@@ -77,6 +82,8 @@ class Entry(NamedTuple):
     inclusion: float | None = None
     total_slot: int | None = None
     shadow: float | None = None  # the score by a model that decides nothing
+    seal: bytes | None = None
+    hash: bytes = b""
 
 
 class QueueRow(NamedTuple):
@@ -93,6 +100,11 @@ class QueueRow(NamedTuple):
     used: int = 0
     seen: int = 0
     spent: int = 0
+    head: bytes = b""
+
+    def first_head(self) -> bytes:
+        """Return the hash with which the chain of the queue begins: what cannot change."""
+        return link(b"", dict(zip(self._fields, self[:4], strict=False)))
 
 
 class Group(NamedTuple):
@@ -111,9 +123,17 @@ _ROW_COLUMNS = ", ".join(QueueRow._fields)
 _FOLLOWED = ENTRY_COLUMNS.replace("digest", "NULL").replace(
     "body", "CASE WHEN slot IS NULL THEN body END"
 )
+#: The tables that notes vouch for: their key, and everything that a hash of a row covers.
+VOUCHED = {
+    "build": (1, "id, name"),
+    "model": (1, "id, sha256, scorer, added, calibration"),
+    "total": (1, "name, capacity"),
+    "api_key": (1, "id, hash, role, queues, note, made, ends, revoked"),
+    "outcome": (2, "queue, number, rare, reviewer, at, case_id, note, idempotency, seal"),
+}
 #: What is read when a queue has been locked: its row, what is new in its log, and its total.
 READ_ROW = f"SELECT {_ROW_COLUMNS} FROM queue WHERE id = ?"
-_COUNTED = ("capacity", "last_seq", "high_water", "period", "used", "seen", "spent")
+_COUNTED = ("capacity", "last_seq", "high_water", "period", "used", "seen", "spent", "head")
 _UPDATE_ROW = f"UPDATE queue SET {', '.join(f'{name} = ?' for name in _COUNTED)} WHERE id = ?"
 _FOLLOW = f"SELECT {_FOLLOWED} FROM log WHERE queue = ? AND seq > ? ORDER BY seq"
 READ_TOTAL = "SELECT capacity FROM total WHERE name = (SELECT total FROM queue WHERE id = ?)"
@@ -326,13 +346,14 @@ class Store:
 
     def entries(self, queue: int, after: int, *, most: int) -> list[Entry]:
         """Return entries of the log in order."""
-        return self._entries("queue = ? AND seq > ? ORDER BY seq LIMIT ?", queue, after, most)
+        return self.entries_where("queue = ? AND seq > ? ORDER BY seq LIMIT ?", queue, after, most)
 
     def find_cases(self, queue: int, cases: list[str]) -> list[Entry]:
         """Return the decisions about cases that are known."""
-        return self._entries(f"queue = ? AND {self.is_listed}", queue, json.dumps(cases))
+        return self.entries_where(f"queue = ? AND {self.is_listed}", queue, json.dumps(cases))
 
-    def _entries(self, where: str, *values: Any) -> list[Entry]:
+    def entries_where(self, where: str, *values: Any) -> list[Entry]:
+        """Return the entries of the log for which a condition holds."""
         rows = self.query(f"SELECT {ENTRY_COLUMNS} FROM log WHERE {where}", *values)
         return list(starmap(Entry, rows))
 
@@ -356,6 +377,8 @@ class Store:
                 return there
             new = self._largest(table, number, row, scope) + 1
             self.put(table, {number: new, **row})
+            if table in VOUCHED and not scope:
+                self.note(time.time(), COMMAND, f"{table} added", None, {}, vouch=(table, new))
             return new
 
     def _largest(self, table: str, number: str, row: dict[str, Any], names: tuple[str, ...]) -> int:
@@ -376,10 +399,34 @@ class Store:
         with self._translated():
             self._send(text, tuple(row.values()))
 
-    def note(self, at: float, key_id: str, action: str, queue: str | None, detail: Any) -> None:
-        """Record a change that is not in the log."""
-        row = {"at": at, "key_id": key_id, "action": action, "queue": queue}
-        self.insert_next("note", "number", {**row, "detail": json.dumps(detail)})
+    def note(
+        self,
+        at: float,
+        key_id: str,
+        action: str,
+        queue: str | None,
+        detail: dict[str, Any],
+        *,
+        vouch: tuple[Any, ...] = (),
+    ) -> None:
+        """Record a change that is not in the log, with the hash of a row that it has made."""
+        row: dict[str, Any] = {"at": at, "key_id": key_id, "action": action, "queue": queue}
+        with self.write():
+            rows = {vouch[0]: self.hashes(*vouch)} if vouch else {}
+            last = self.query("SELECT hash FROM note ORDER BY number DESC LIMIT 1")
+            row["detail"] = json.dumps({**detail, **rows})
+            row["hash"] = link(bytes(last[0][0]) if last else b"", row)
+            self.insert_next("note", "number", row)
+
+    def hashes(self, table: str, *key: Any) -> dict[str, str]:
+        """Return the hash of each row of a table that notes vouch for, or of one row."""
+        width, names = VOUCHED[table]
+        columns = names.split(", ")
+        where = " AND ".join([f"{name} = ?" for name in columns[: len(key)]] or ["TRUE"])
+        return {
+            "/".join(map(str, row[:width])): link(b"", dict(zip(columns, row, strict=True))).hex()
+            for row in self.query(f"SELECT {names} FROM {table} WHERE {where}", *key)
+        }
 
     def raise_alarm(self, queue: str, kind: str, message: str, at: float) -> None:
         """Show an alarm until it is cleared."""
