@@ -12,7 +12,6 @@ from msgspec import Meta, Struct
 
 from ..online.decisions import PROBE
 from ._api import Problem, Seq
-from ._chain import new_salt
 from ._decider import answer_of
 from ._service import Call
 from ._status import LATEST_OUTCOME, QueueView
@@ -200,13 +199,7 @@ def add_outcome(call: Call, body: OutcomeBody) -> Outcome:
         last = keyed or _last_outcome(call, queue, "case_id", body.id)
         if last is not None and last[1:] == tuple(words.values()):
             return Outcome(body.id, last[0], repeated=True)
-        row = {
-            "queue": queue,
-            **words,
-            "at": time.time(),
-            "idempotency": hashed,
-            "seal": new_salt(),
-        }
+        row = {"queue": queue, **words, "at": time.time(), "idempotency": hashed}
         number = call.store.insert_next("outcome", "number", row, scope=("queue",))
         call.store.query("DELETE FROM claim WHERE queue = ? AND case_id = ?", queue, body.id)
         call.note("outcome", {"number": number}, vouch=("outcome", queue, number))

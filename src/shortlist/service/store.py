@@ -15,7 +15,7 @@ from importlib import resources
 from itertools import starmap
 from typing import Any, NamedTuple
 
-from ._chain import link
+from ._chain import link, new_salt
 
 __all__ = [
     "BUILD",
@@ -376,7 +376,8 @@ class Store:
             if there:
                 return there
             new = self._largest(table, number, row, scope) + 1
-            self.put(table, {number: new, **row})
+            salt = {"seal": new_salt()} if table == "outcome" else {}
+            self.put(table, {number: new, **row, **salt})
             if table in VOUCHED and not scope:
                 self.note(time.time(), COMMAND, f"{table} added", None, {}, vouch=(table, new))
             return new
