@@ -416,3 +416,48 @@ def test_all_numbers_can_be_saved(open_page, page_file, summary):
     with page.expect_download() as download:
         page.locator("#save-json").click()
     assert json.loads(download.value.path().read_text()) == summary
+
+
+@pytest.mark.parametrize("width", [1000, 390])
+def test_headline_numbers_stand_on_one_baseline(open_page, page_file, width):
+    """In each row of tiles, however many lines the words above them take."""
+    page = open_page(page_file, viewport={"width": width, "height": 900})
+    rows = page.evaluate(
+        """[...document.querySelectorAll(".tiles")].flatMap((tiles) => {
+            const rows = {};
+            for (const tile of tiles.children) {
+                const top = Math.round(tile.getBoundingClientRect().top);
+                const number = tile.querySelector("b").getBoundingClientRect().top;
+                (rows[top] ??= []).push(Math.round(number));
+            }
+            return Object.values(rows);
+        })"""
+    )
+    assert max(map(len, rows)) == (4 if width == 1000 else 2)
+    assert all(len(set(row)) == 1 for row in rows)
+
+
+def test_text_fills_its_card(open_page, page_file):
+    """A paragraph is as wide as the tables below it."""
+    page = open_page(page_file, viewport={"width": 1000, "height": 900})
+    widths = page.evaluate(
+        """[...document.querySelectorAll("section > p")].map((p) => {
+            const card = getComputedStyle(p.parentElement);
+            const inner = p.parentElement.clientWidth
+                - parseFloat(card.paddingLeft) - parseFloat(card.paddingRight);
+            return p.getBoundingClientRect().width / inner;
+        })"""
+    )
+    assert min(widths) > 0.99
+
+
+def test_what_the_fit_expected_has_intervals_as_well(open_page, page_file, summary):
+    """Those of M and of the precision, in both columns."""
+    page = open_page(page_file)
+    cells = page.locator("section:has(#expectations-title) tbody td .under").all_text_contents()
+    before, own = summary["card"]["fit"]["rules"][0], summary["comparison"]["rules"][0]
+    ends = [
+        each[f"{what}_interval"] for what in ("detection", "precision") for each in (own, before)
+    ]
+    said = [f"{percent(low)[:-2]} to {percent(high)}" for low, high in ends]
+    assert cells == said

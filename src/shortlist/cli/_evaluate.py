@@ -159,7 +159,7 @@ def _validity(result: Evaluation) -> str:
 
 def _room(result: Evaluation) -> str:
     if result.money is None or result.money.unit == "cases":
-        return shell.percent(result.capacity_fraction)
+        return stated_percent(result.capacity_fraction)
     return f"{number(result.money.allowed, 12)} {result.money.unit}"
 
 
@@ -190,7 +190,7 @@ def _print_curve(points: Any) -> None:
 
 def _print_capacities(result: Evaluation) -> None:
     of_work = result.money is not None and result.money.unit != "cases"
-    share = shell.percent(result.capacity_fraction)
+    share = stated_percent(result.capacity_fraction)
     capacity = f"budget pays for about {share} of them" if of_work else f"capacity is {share}"
     typer.echo(f"{result.n_items:,} cases; the model's {capacity}.")
     _print_curve(result.capacities)

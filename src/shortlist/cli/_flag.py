@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import typer
 
 from .._core.files import check_writable, write_whole
-from .._core.written import number
+from .._core.written import number, stated_percent
 from . import _options as options
 from . import _shell as shell
 
@@ -106,7 +106,7 @@ def _print(summary: FlagSummary, out: Path | None, as_json: bool) -> None:
         shell.print_json({**vars(summary), "out": str(out)})
         return
     of_work = summary.effort is not None
-    capacity = "" if of_work else f"capacity is {shell.percent(summary.capacity_fraction)}, the "
+    capacity = "" if of_work else f"capacity is {stated_percent(summary.capacity_fraction)}, the "
     share = summary.n_flagged / summary.n_items if summary.n_items else None
     typer.echo(
         f"{summary.n_flagged:,} of {summary.n_items:,} flagged ({shell.percent(share)}). The "

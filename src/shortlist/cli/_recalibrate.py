@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from .._core.files import check_writable
-from .._core.written import number
+from .._core.written import number, stated_percent
 from . import _options as options
 from . import _shell as shell
 
@@ -94,7 +94,7 @@ def _print(result: Recalibration, out: Path) -> None:
         f"{result.flagged_before:,} of them ({shell.percent(before)}), the new one "
         f"{result.flagged_now:,} ({shell.percent(now)})."
     )
-    capacity, share = classifier.capacity, shell.percent(classifier.capacity_fraction_)
+    capacity, share = classifier.capacity, stated_percent(classifier.capacity_fraction_)
     if capacity.kind == "effort":
         share = f"work of {number(capacity.value, 12)} for every {capacity.per:,} cases"
     typer.echo(f"The capacity is {share}, the guarantee {classifier.guarantee!r}.")

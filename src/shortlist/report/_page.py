@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .._core.extras import load_extra
-from .._core.written import between, number
+from .._core.written import between, number, stated_percent
 from ._words import percent, short, unbroken
 
 _STEPS = (1, 2, 5, 10)
@@ -86,6 +86,7 @@ def _environment() -> Any:
     )
     environment.filters |= {
         "percent": percent,
+        "stated": lambda share: unbroken(stated_percent(share)),
         "number": number,
         "between": _between,
         "score": _score,

@@ -56,8 +56,10 @@ def judge_promise(
         verdict, explanation = _judge_work(model, work)
         explanation = f"{said}, {explanation}"
     if seen is not None and seen.in_words is not None:
-        verdict = "seen" if seen.is_surprising else verdict
-        explanation = f"{seen.in_words} {explanation}"
+        if seen.is_surprising:
+            verdict, explanation = "seen", f"{seen.in_words} {explanation}"
+        else:
+            explanation += f" {seen.in_words}"
     allowed = room if work is None else float(classifier.capacity.max_effort(n_items))
     return {
         "capacity": model_capacity(model),

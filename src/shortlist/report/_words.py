@@ -31,7 +31,7 @@ def model_capacity(model: TableModel) -> str:
 def model_guarantee(model: TableModel) -> str:
     """Describe the guarantee of a model in two sentences."""
     classifier, capacity = model.classifier, model.classifier.capacity
-    limit = f"{percent(classifier.capacity_fraction_)} of all cases"
+    limit = f"{unbroken(written.stated_percent(classifier.capacity_fraction_))} of all cases"
     if capacity.kind == "effort":
         limit = model_capacity(model)
     elif classifier.guarantee == "next-batch":
