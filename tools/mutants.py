@@ -32,6 +32,7 @@ GROUPED_FIT = (
     "are_held or splitter or strat or trained",
 )
 FOLDS = ("tests/thresholds/test_folds.py",)
+TIERS = ("tests/thresholds/test_tiers.py",)
 PRECISE_LISTS = ("tests/thresholds/test_list_precision.py",)
 WITHOUT_OWN = ("tests/thresholds/test_without_own.py",)
 RANDOM_PARTS = ("tests/classifier/test_random_parts.py",)
@@ -225,6 +226,10 @@ MUTANTS = [
     Mutant("items that a fold has seen", "thresholds/rules.py", "if others or sample.is_rare is None or", "if sample.is_rare is None or", PRECISE_LISTS),
     Mutant("copies of common items", "thresholds/rules.py", "            sample = sample.one_of_each_group(self.terms.seed)", "            pass", PRECISE_LISTS),
     Mutant("keys of ids and of rows compared", "thresholds/rules.py", "own.sorting_keys if by_ids == sample.keyed_by_ids else", "own.sorting_keys if True else", PRECISE_LISTS),
+    Mutant("what is acted on is reviewed as well", "thresholds/lists.py", "rows = np.flatnonzero(~acted)", "rows = np.arange(acted.size)", TIERS),
+    Mutant("a capacity of what is left", "thresholds/lists.py", "most = Capacity.count(capacity.max_flags(scores.size, prevalence))", "most = Capacity.count(2 * capacity.max_flags(scores.size, prevalence))", TIERS),
+    Mutant("a tier that calibration reaches", "thresholds/rules.py", 'replace(terms, guarantee="confident", n_batches=1, worth=worth)', 'replace(terms, guarantee="expected", n_batches=1, worth=worth)', TIERS),
+    Mutant("one threshold to act on for all folds", "thresholds/rules.py", "np.arange(rare.size) if fold_of is None else np.flatnonzero(fold_of == fold)", "np.arange(rare.size)", TIERS),
     Mutant("one test for all rows of an id", "tables/select.py", "_precise(model, ranked, places, precision, pool.n_scored, notes)", "_precise(model, ranked, places, precision, len(ranked), notes)", ("tests/tables/test_lists.py", "-k", "precis")),
     Mutant("precision tested at many places", "thresholds/_worth.py", "share = promise.error / max(places.size, 1)", "share = promise.error", ("tests/thresholds/test_precision.py",)),
     # Probes, and what they say

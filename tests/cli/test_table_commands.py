@@ -76,6 +76,12 @@ def test_a_list_ends_where_its_precision_would(tmp_path, cases, new_cases):
     listed = run_json(*asked, 0.5)
     assert 0 < listed["count"] < 60
     assert f"The list has {listed['count']} of 60 places" in listed["notes"][0]
+    tiered = run("select", held_out, new_cases, "--count", 5, "--act", 0.3)
+    assert tiered.exit_code == 0, tiered.output
+    assert " act " in tiered.stdout
+    assert " review " in tiered.stdout
+    flags = run("flag", held_out, new_cases, "--act", 0.5)
+    assert flags.stdout.splitlines()[0].replace('"', "") == "case,score,flagged,tier"
     for wrong, words in (
         ((*asked, 0.5, "--probe", 0.1), "--probe cannot be combined"),
         ((*asked, 2), "must be at most 1"),

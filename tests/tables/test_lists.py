@@ -2,6 +2,7 @@
 
 import io
 import json
+from collections import Counter
 
 import numpy as np
 import pandas as pd
@@ -199,3 +200,39 @@ def test_many_columns_take_few_passes(table_fit, new_cases, monkeypatch):
     assert "amount" not in {reason.column for each in reasons_for(model, X) for reason in each}
     assert len(scored) == 2
     assert scored[1] <= 20 * (len(model.schema.features) - 1)
+
+
+def test_a_list_in_tiers_is_what_the_classifier_selects(table_fit, new_cases):
+    """Rows to act on come first and take no place of the others; each has its tier."""
+    model = table_fit.model
+    with model.schema.open(new_cases) as source:
+        rows = model.schema.read(source)
+    tiers = model.classifier.select(rows.X, Capacity.count(30), ids=rows.ids, act=0.3)
+    listed = select_rows(model, new_cases, count=30, act=0.3)
+    found = {row["row"] - 1: row["tier"] for row in listed.rows}
+    assert found == {i: tier for i, tier in enumerate(tiers) if tier != "pass"}
+    assert list(found.values()).count("review") == 30
+    assert len(listed) > 30
+    assert [row["tier"] for row in listed.rows] == sorted(found.values())
+    assert listed.types["tier"] == "string"
+    by_team = select_rows(
+        model, new_cases, count={"ar": 4, "cl": 6}, segment="country", keep=["country"], act=0.3
+    )
+    reviews = Counter(row["country"] for row in by_team.rows if row["tier"] == "review")
+    assert reviews == {"ar": 4, "cl": 6}
+
+
+def test_flags_in_tiers(table_fit, new_cases):
+    """Flags are the same, and the column says which of the rows to act on at once."""
+    model, files = table_fit.model, [io.BytesIO(), io.BytesIO()]
+    flag_rows(model, new_cases, files[0])
+    summary = flag_rows(model, new_cases, files[1], act=0.15)
+    plain, tiered = (pd.read_csv(io.BytesIO(file.getvalue())) for file in files)
+    pd.testing.assert_frame_equal(tiered.drop(columns="tier"), plain)
+    review = tiered.tier == "review"
+    assert (tiered.flagged[review] == 1).all()
+    assert (tiered.tier[tiered.flagged == 1] != "pass").all()
+    n_acted = int((tiered.tier == "act").sum())
+    assert n_acted > 0
+    assert f"{n_acted} cases to act on at once, of which at least 15 %" in summary.notes[-1]
+    assert f"{review.sum()} to review within the capacity" in summary.notes[-1]

@@ -604,7 +604,7 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
         by_class = [part.by_class for part in parts if part.by_class is not None]
         return scoring.Scores(rare, np.concatenate(by_class)[back] if by_class else None)
 
-    def decide(self, X: Any, **known: ArrayLike | None) -> Decisions:
+    def decide(self, X: Any, *, act: float | None = None, **known: ArrayLike | None) -> Decisions:
         """Decide about each item on its own, and return flags, scores and thresholds in one pass.
 
         Parameters
@@ -613,21 +613,26 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
             Items, in any form the model takes.
         **known : array-likes of shape (n_items,)
             The `ids`, `segments`, `values` and `efforts` of the items; see the notes of the class.
+        act : float, default=None
+            Divide the items into three `tiers`: items to "act" on at once, of which at least this
+            share is rare, such as 0.9, with the probability `confidence`; flagged items to
+            "review", which keep the capacity; and items to "pass". It takes labels in calibration.
 
         Returns
         -------
         Decisions
-            With `flagged`, `scores`, `thresholds`, `tie_keys` and `by_class`. With values or
-            efforts, `scores` are value * probability / effort, as the thresholds are.
+            With `flagged`, `scores`, `thresholds`, `tie_keys`, `by_class`, `acted` and `tiers`.
+            With values or efforts, `scores` are value * probability / effort, as the thresholds
+            are.
         """
         self._check_fitted()
         facts = _facts_of(X, self.rule_.segments, self._columns, **known)
         self.rule_.check_work(facts)
         fold_of = self.rule_.fold_of(facts)
         scores = self._score(X) if fold_of is None else self._score_by_folds(X, fold_of)
-        return self.rule_.decide(scores, facts, fold_of)
+        return self.rule_.decide(scores, facts, fold_of, act)
 
-    def flag(self, X: Any, **known: ArrayLike | None) -> Mask:
+    def flag(self, X: Any, **known: Any) -> Mask:
         """Decide for each item on its own whether to follow it up.
 
         Parameters
@@ -670,7 +675,7 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
         decisions = self.decide(X, ids=ids, segments=segments, values=values, efforts=efforts)
         return _labels_of(decisions, self.classes_, self._rare_index)
 
-    def decision_function(self, X: Any, **known: ArrayLike | None) -> NDArray[np.float64]:
+    def decision_function(self, X: Any, **known: Any) -> NDArray[np.float64]:
         """Return the distance of each score from its threshold, signed as scikit-learn expects.
 
         Parameters
@@ -776,6 +781,7 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
         *,
         probe: Any = 0,
         worth: Any = None,
+        act: float | None = None,
         return_details: bool = False,
         **known: ArrayLike | None,
     ) -> Any:
@@ -792,9 +798,10 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
             How much can be followed up in this batch; `None` takes the capacity of the rule.
         ids : array-like of shape (n_items,), default=None
             See the notes of the class.
-        probe, worth, return_details
-            As for :func:`~shortlist.select`. Each segment with a capacity of its own gives a share
-            of its own slots to probes.
+        probe, worth, act, return_details
+            As for :func:`~shortlist.select`; items known to be common are those of calibration, if
+            they were held out, or came with labels in :meth:`recalibrate`. Each segment with a
+            capacity of its own gives a share of its own slots to probes.
         **known : array-likes of shape (n_items,)
             The `segments`, `values` and `efforts` of the items. Values and efforts belong to this
             batch, and need not have been given to `fit`. A segment with a budget of work spends no
@@ -808,8 +815,10 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
         """
         self._check_fitted()
         facts = _facts_of(X, self.rule_.segments, self._columns, ids=ids, **known)
-        options: Any = {"worth": check_worth(worth), "probe": check_probe(probe)}
+        options: Any = {"worth": check_worth(worth), "probe": check_probe(probe), "act": act}
         chosen = self.rule_.choose(self._score(X).rare, facts, capacity, **options)
+        if act is not None and not return_details:
+            return chosen.tiers
         return chosen if return_details else chosen.flagged
 
     def with_capacity(

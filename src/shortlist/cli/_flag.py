@@ -33,6 +33,7 @@ def flag(
     id: options.Column = None,
     budget: options.Number = None,
     worth: options.Number = None,
+    act: options.Number = None,
     read: options.Read = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -54,6 +55,9 @@ def flag(
         as --at-most 60.
     budget
         The same for their work, such as --budget 480, with a model that was fitted with --effort.
+    act
+        Add the column tier: "act" for cases to act on at once, with at least this share of rare
+        ones among them, such as --act 0.9; "review" for other flags, and "pass".
     """
     from ..tables import flag_rows
     from ..tables.write import output_format
@@ -76,6 +80,7 @@ def flag(
             at_most=at_most,
             budget=budget,
             worth=worth,
+            act=act,
             reading=options.read_options(read),
             on_progress=show,
         )

@@ -36,6 +36,7 @@ def select(
     probe: options.Probe = 0,
     precision: options.Number = None,
     reasons: bool = True,
+    act: options.Number = None,
     read: options.Read = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -68,6 +69,10 @@ def select(
         --target.
     reasons
         Say what raised the score of each case; --no-reasons is faster for very many columns.
+    act
+        Put cases to act on at once before the list, on average with at least this share of rare
+        ones, such as --act 0.9; the column tier says "act" or "review". Needs a model as
+        --precision does.
     """
     if not count and budget is None:
         raise typer.BadParameter(
@@ -97,6 +102,7 @@ def select(
             probe=probe,
             precision=precision,
             reasons=reasons,
+            act=act,
             reading=options.read_options(read),
             work=WorkColumns(value, effort, budget, worth, unit),
             on_progress=show,

@@ -52,7 +52,7 @@ def say(kind: str, message: str) -> None:
 
 #: The parameters of the library that options set; those of the same name, and then the others.
 _SAME = """
-    adopt at_most budget capacities challenger confidence count drop effort exclude
+    act adopt at_most budget capacities challenger confidence count drop effort exclude
     expect find folds group guarantee id keep labelled_only learner load max_effort n_batches period
     precision probe rare reviews seed segment size target time title total turnout
     trust_model unit value worth

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import chain, islice
 from pathlib import Path
@@ -14,7 +14,7 @@ import numpy as np
 
 from .._core.arrays import Doubles, Mask
 from .._core.work import count_in_units
-from .._core.written import number
+from .._core.written import number, stated_percent
 from ..capacity import exact
 from ..exceptions import TooManyFlagsError
 from ._labels import RepeatedIds
@@ -62,6 +62,7 @@ def flag_rows(
     at_most: int | None = None,
     budget: float | None = None,
     worth: float | None = None,
+    act: float | None = None,
     reading: ReadOptions | None = None,
     on_progress: Callable[[int], None] | None = None,
 ) -> FlagSummary:
@@ -95,6 +96,10 @@ def flag_rows(
         The same for their work, for a model that was fitted with efforts.
     worth : float, default=None
         Leave out flags of less expected value per unit of effort.
+    act : float, default=None
+        Write a column `tier` as well: "act" for rows to act on at once, of which at least this
+        share is rare, such as 0.9, with the confidence of the model; "review" for other flags; and
+        "pass". It needs calibration rows with labels, as those of a fit.
     reading : ReadOptions, default=None
         What to know about this file; `None` reads it as the table of the fit.
     on_progress : callable, default=None
@@ -112,11 +117,11 @@ def flag_rows(
         keep=keep,
         id=id,
         exclude=exclude,
-        taken=("row", *_DECIDED, "reasons"),
+        taken=("row", *_DECIDED, "tier", "reasons"),
         reading=reading,
         on_progress=on_progress,
     )
-    job = _Job(model, cases, reasons, at_most, budget, worth)
+    job = _Job(model, cases, reasons, at_most, budget, worth, act)
     decided = (job.decide(some) for some in cases if len(some))
     first = list(islice(decided, 1))  # now the types of the columns are known
     with TableWriter(file, format, job.types()) as output:
@@ -135,6 +140,7 @@ class _Job:
     at_most: int | None
     budget: float | None
     worth: float | None
+    act: float | None
 
     def __post_init__(self) -> None:
         self._n: Counter[str] = Counter()
@@ -144,12 +150,13 @@ class _Job:
     def types(self) -> dict[str, str]:
         """Return the columns of the output, and their types."""
         first = {"row": "int64"} if self.cases.id is None else {self.cases.id: "string"}
-        last = {"reasons": "string"} if self.reasons else {}
+        last = {"tier": "string"} if self.act is not None else {}
+        last |= {"reasons": "string"} if self.reasons else {}
         return {**first, **_DECIDED, **last, **self.cases.types}
 
     def decide(self, cases: CaseRows) -> dict[str, Any]:
         """Return the decisions about some cases as columns."""
-        decided = self.model.decide(cases)
+        decided = self.model.decide(cases, act=self.act)
         self.cases.monitor.add_flags(decided.flagged)
         flagged, scores = decided.flagged, np.asarray(decided.scores, dtype=np.float64)
         if self.worth is not None:
@@ -157,11 +164,14 @@ class _Job:
         self._n["not worth"] += int((decided.flagged & ~flagged).sum())
         self._n["too large"] += int(self.model.too_large(cases).sum())
         self._count(cases, flagged, scores)
+        tiers = replace(decided, flagged=flagged).tiers
+        self._n.update(tiers.tolist())
         id = self.cases.id
         return {
             **({"row": cases.numbers + 1} if id is None else {id: cases.names}),
             "score": scores,
             "flagged": flagged.astype(np.int8),
+            **({"tier": tiers.tolist()} if self.act is not None else {}),
             **({"reasons": self._reasons_for(cases, flagged)} if self.reasons else {}),
             **cases.carried(),
         }
@@ -214,6 +224,13 @@ class _Job:
     def _notes(self) -> list[str]:
         again = "which is flagged as well. In a list of shortlist select, each id takes one place."
         notes = [*self.cases.notes, *self._flagged_ids.notes(self.cases.id, again)]
+        if self.act is not None:
+            notes.append(
+                f"{self._n['act']:,} cases to act on at once, of which at least "
+                f"{stated_percent(self.act)} are rare with "
+                f"{stated_percent(self.model.classifier.confidence)} confidence, and "
+                f"{self._n['review']:,} to review within the capacity."
+            )
         if self._n["not worth"]:
             notes.append(
                 f"Cases above the threshold that do not reach worth={self.worth:g} are not "

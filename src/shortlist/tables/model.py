@@ -170,7 +170,9 @@ class TableModel:
             return self.flag_capacity, None
         return self.classifier.capacity, efforts
 
-    def decide(self, rows: TableRows, *, worth: float | None = None) -> Decisions:
+    def decide(
+        self, rows: TableRows, *, worth: float | None = None, act: float | None = None
+    ) -> Decisions:
         """Decide about each row on its own; one that takes more work than was promised is left out.
 
         Parameters
@@ -179,6 +181,8 @@ class TableModel:
             Rows of a table, as the schema of the model reads them.
         worth : float, default=None
             Leave out flags of less expected value per unit of effort.
+        act : float, default=None
+            Divide the rows into tiers; see :meth:`shortlist.CapacityClassifier.decide`.
 
         Returns
         -------
@@ -187,11 +191,13 @@ class TableModel:
         values, efforts = self.weighed_by(rows)
         if efforts is not None and self.classifier.max_effort is not None:
             efforts = np.minimum(efforts, self.classifier.max_effort)
-        decided = self.classifier.decide(rows.X, ids=rows.ids, values=values, efforts=efforts)
-        flagged = decided.flagged & ~self.too_large(rows)
+        known = {"ids": rows.ids, "values": values, "efforts": efforts}
+        decided, fits = self.classifier.decide(rows.X, act=act, **known), ~self.too_large(rows)
+        flagged = decided.flagged & fits
         if worth is not None:
             flagged &= self.are_worth(decided, worth)
-        return replace(decided, flagged=flagged)
+        acted = None if decided.acted is None else decided.acted & fits
+        return replace(decided, flagged=flagged, acted=acted)
 
     def are_worth(self, decided: Decisions, least: float) -> Mask:
         """Tell which rows have at least this expected value per unit of effort."""

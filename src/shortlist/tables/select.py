@@ -21,6 +21,7 @@ from ..capacity import exact
 from ..exceptions import TableError
 from ..thresholds import count_invitations
 from ..thresholds.lists import promised_precision
+from ..thresholds.precision import CommonScores
 from ..worth import Worth, expected_worth
 from ._labels import RepeatedIds
 from .cases import CaseReader, CaseRows
@@ -44,6 +45,7 @@ _COLUMNS = {
 }
 #: More columns of a list with probes: how a row got its place, and with which probability.
 _PROBE_COLUMNS = {"selected_by": "string", "inclusion": "double"}
+_TIER_COLUMNS = {"tier": "string"}
 _SHOWN = 8
 #: Rows that are held besides those of the list, until the last ones are dropped.
 _SPARE = 1 << 16
@@ -109,6 +111,7 @@ def select_rows(
     probe: float = 0,
     precision: float | None = None,
     reasons: bool = True,
+    act: float | None = None,
     reading: ReadOptions | None = None,
     work: WorkColumns | None = None,
     on_progress: Progress | None = None,
@@ -155,6 +158,10 @@ def select_rows(
     reasons : bool, default=True
         Whether to measure what raised the score of each row, which takes longer the more columns
         there are.
+    act : float, default=None
+        Put rows to act on at once before the list, of which at least this share is rare on average,
+        such as 0.9, however many they are. They take no places of `count`, and a column `tier` says
+        "act" or "review". It needs what `precision` needs.
     reading : ReadOptions, default=None
         What to know about this file; `None` reads it as the table of the fit.
     work : WorkColumns, default=None
@@ -171,15 +178,15 @@ def select_rows(
     """
     work = (work or WorkColumns()).for_list(model.schema.work)
     worth = None if precision is None else Worth.precision(precision)
-    promised_precision(worth, probe=check_probe(probe))
-    _check_count(count, segment, probe, work, precision)
+    promised_precision(worth, act, probe=check_probe(probe))
+    _check_count(count, segment, probe, work, precision=precision, act=act)
     invites, length = turnout is not None or np.ndim(count) > 0, count  # type: ignore[arg-type]
     if invites:
-        _check_invites(segment, probe, work)
+        _check_invites(segment, probe, work, act)
         length = None if isinstance(turnout, str) else _invited(count, turnout, confidence)
     on_progress = on_progress or (lambda step, done, total: None)
     model = replace(model, schema=replace(model.schema, work=work if work.columns else None))
-    needs_all = probe or work.is_given or isinstance(count, Mapping)
+    needs_all = probe or work.is_given or isinstance(count, Mapping) or act is not None
     pool = _Pool(model, None if needs_all else length)
     read = CaseReader(
         model,
@@ -189,7 +196,7 @@ def select_rows(
         exclude=exclude,
         segment=segment,
         turnout=turnout if isinstance(turnout, str) else None,
-        taken={**_COLUMNS, **_PROBE_COLUMNS},
+        taken={**_COLUMNS, **_PROBE_COLUMNS, **_TIER_COLUMNS},
         reading=reading,
         on_progress=lambda n_rows: on_progress(f"{n_rows:,} rows scored", 0, 0),
     )
@@ -201,15 +208,20 @@ def select_rows(
     if invites:
         length = _invited(count, ranked.chances, confidence) if length is None else length
         notes.append(_about_invited(length, count, turnout, confidence))
-    probes: dict[str, Any] = {}
+    more: dict[str, Any] = {}
     if work.is_given:
         places = _most_value(model, ranked, length, work, notes)
     else:
-        places = _cut(ranked, length, read, segment, path, notes)
+        n_acted = 0 if act is None else _length(model, ranked, act, pool.n_scored)[0]
+        rest = ranked.take(np.arange(n_acted, len(ranked)))
+        places = n_acted + _cut(rest, length, read, segment, path, notes)
+        if act is not None:
+            more = {"tier": ["act"] * n_acted + ["review"] * places.size}
+            places = np.concatenate([np.arange(n_acted), places])
         if precision is not None:
             places = _precise(model, ranked, places, precision, pool.n_scored, notes)
         if check_probe(probe):
-            places, probes = _with_probes(model, ranked, places, probe)
+            places, more = _with_probes(model, ranked, places, probe)
     listed = ranked.take(places)
     if listed.names is None and (n_copies := int(listed.X.duplicated().sum())):
         notes.append(
@@ -224,10 +236,11 @@ def select_rows(
         "score": listed.scores,
         "probability": _probabilities(model, listed),
         **({"reasons": reasons_for(model, listed.X, on_progress=on_progress)} if reasons else {}),
-        **probes,
+        **more,
         **listed.carried(),
     }
-    types = {**_COLUMNS, **dict.fromkeys(named, "string"), **_PROBE_COLUMNS, **read.types}
+    extra = {**_PROBE_COLUMNS, **_TIER_COLUMNS}
+    types = {**_COLUMNS, **dict.fromkeys(named, "string"), **extra, **read.types}
     return Selection(
         {name: list(pd.Series(column, dtype=object)) for name, column in columns.items()},
         {name: types[name] for name in columns},
@@ -239,14 +252,14 @@ def select_rows(
 
 
 def _check_count(
-    count: Any, segment: str | None, probe: float, work: WorkColumns, precision: float | None
+    count: Any, segment: str | None, probe: float, work: WorkColumns, **promised: float | None
 ) -> None:
     if (count is None) != (work.budget is not None):
         raise TableError(
             "Say how long the list may be: count=50, or budget=480 with effort=..., but not both."
         )
-    for option, given in (("segment", segment), ("probe", probe), ("precision", precision)):
-        if work.is_given and given:
+    for option, given in {"segment": segment, "probe": probe or None, **promised}.items():
+        if work.is_given and given is not None:
             raise TableError(
                 f"{option}=... cannot be combined with value=..., effort=... or worth=... Make a "
                 "list of its own for each."
@@ -263,11 +276,11 @@ def _check_count(
         raise TableError(f"count must not be negative; got {min(counts)}.")
 
 
-def _check_invites(segment: str | None, probe: float, work: WorkColumns) -> None:
-    if segment or probe or work.is_given:
+def _check_invites(segment: str | None, probe: float, work: WorkColumns, act: float | None) -> None:
+    if segment or probe or work.is_given or act is not None:
         raise TableError(
             "turnout=... and past numbers of slots cannot be combined with segment=..., probe=..., "
-            "value=..., effort=... or worth=... Make a list of its own for each."
+            "act=..., value=..., effort=... or worth=... Make a list of its own for each."
         )
 
 
@@ -390,10 +403,7 @@ def _precise(
 
     An id that occurs more than once has one place of the list, and as many tests as rows.
     """
-    common = model.classifier.rule_.common_scores(by_ids=cases.ids is not None)
-    first = cases.take(places)
-    keys = model.tie_keys(first.X, first.ids)
-    k = common.length(first.scores, keys, n_scored, precision)
+    k, common = _length(model, cases.take(places), precision, n_scored)
     if k < places.size:
         needed, n_common = common.fewest(places.size, n_scored, precision), common.scores.size
         more = f" Any list needs {needed:,} of these." if n_common < needed else ""
@@ -403,6 +413,15 @@ def _precise(
             f"calibration cases that are known to be common.{more}"
         )
     return places[:k]
+
+
+def _length(
+    model: TableModel, first: CaseRows, precision: float, n_scored: int
+) -> tuple[int, CommonScores]:
+    """Return how many of the first rows of a ranking keep a precision, and what they compare to."""
+    common = model.classifier.rule_.common_scores(by_ids=first.ids is not None)
+    keys = model.tie_keys(first.X, first.ids)
+    return common.length(first.scores, keys, n_scored, precision), common
 
 
 def _check_segments(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -61,6 +62,8 @@ class Selection:
         Why the list ends here. "full" means that all of the capacity is used, and "not precise"
         that a longer list would not keep the promised precision. Capacity that is left,
         ``allowed - used``, stays empty.
+    acted : ndarray of bool, shape (n_items,), or None
+        The items to act on at once, besides the list; None if there is no such tier.
     """
 
     flagged: Mask
@@ -71,6 +74,12 @@ class Selection:
     price: float
     reason: str
     probed: Probed | None = field(default=None, repr=False)
+    acted: Mask | None = field(default=None, repr=False)
+
+    @property
+    def tiers(self) -> NDArray[np.str_]:
+        """What to do with each item: "act" at once, "review", or "pass"."""
+        return tiers_of(self.flagged, self.acted)
 
     @property
     def is_probe(self) -> Mask:
@@ -118,6 +127,7 @@ def select(
     efforts: ArrayLike | None = None,
     worth: Any = None,
     common_scores: ArrayLike | None = None,
+    act: float | None = None,
     probe: Any = 0,
     return_details: bool = False,
 ) -> Any:
@@ -155,8 +165,12 @@ def select(
         the list that is rare, at least, on average over calibrations and batches. It needs
         `common_scores`. Slots that would not do stay empty.
     common_scores : array-like of shape (n_common,), default=None
-        For ``Worth.precision(...)``: scores of items that are known to be common, by the same
-        model, which has not seen them. They must be like the common items of the batch.
+        For ``Worth.precision(...)`` and `act`: scores of items that are known to be common, by the
+        same model, which has not seen them. They must be like the common items of the batch.
+    act : float, default=None
+        Divide the batch into three tiers: items to act on at once, of which at least this share is
+        rare on average, such as 0.9, however many they are; items to review, the most suspicious
+        ones of the others within the capacity; and items to pass. Not with probes or a precision.
     probe : number, default=0
         Share of the slots for items below the cut, drawn at random, each with the same
         probability; rounded down to whole items. The number of flags stays the same. Pass ids, or
@@ -170,7 +184,7 @@ def select(
     ndarray of bool, shape (n_items,)
         True for ``capacity.max_flags(n_items, prevalence)`` items, or for fewer if not more are
         worth it. With an effort, the work of the flagged items is at most the budget, in exact
-        arithmetic.
+        arithmetic. With `act`, an array of "act", "review" and "pass".
     Selection
         With ``return_details=True``: the flags, what they use and bring, how far from the best
         list they may be, and why capacity is left, if any is.
@@ -223,6 +237,12 @@ def select(
     >>> [int(select(day, Capacity.count(50), **half).sum()) for day in (quiet, busy)]
     [0, 20]
 
+    Act on the 20 items at once, and review two of the others:
+
+    >>> tiers = select(busy, Capacity.count(2), common_scores=common[:-1], act=0.4)
+    >>> [int((tiers == tier).sum()) for tier in ("act", "review", "pass")]
+    [20, 2, 978]
+
     One of four slots is a probe, and each of the seven items below the cut is as likely to get it:
 
     >>> picked = select(range(10), Capacity.count(4), probe=0.25, return_details=True)
@@ -240,9 +260,13 @@ def select(
     if common_scores is not None:
         known = check_scores(common_scores, name="common_scores")
         common = CommonScores(known, np.zeros(known.size), lifted=False)
+    precision = promised_precision(worth, act, probe=share)
+    if act is not None:
+        most = Capacity.count(capacity.max_flags(scores.size, prevalence))
+        found = items.in_tiers(act, common, lambda rest: rest.choose(most, worth))
+        return found if return_details else found.tiers
     if capacity.kind != "effort" and worth is None and not share and not return_details:
         return items.first(capacity.max_flags(scores.size, prevalence))
-    precision = promised_precision(worth, probe=share)
     found = items.choose(capacity, None if precision is not None else worth, prevalence)
     if precision is not None:
         found = items.shortened(found, common, precision)
@@ -264,6 +288,7 @@ class Candidates:
     values: Doubles | None = None
     efforts: Doubles | None = None
     lifted: bool = False
+    segments: Rows | None = None
 
     def within(self, rows: Rows) -> Candidates:
         """Return some of the items."""
@@ -273,6 +298,7 @@ class Candidates:
             None if self.values is None else self.values[rows],
             None if self.efforts is None else self.efforts[rows],
             self.lifted,
+            None if self.segments is None else self.segments[rows],
         )
 
     def first(self, k: int) -> Mask:
@@ -359,14 +385,18 @@ class Candidates:
         shorter = self._described(flagged, k, found.allowed, price=0.0)
         return replace(shorter, reason="not precise") if k < rows.size else found
 
-    def with_probes(
+    def in_tiers(
         self,
-        found: Selection,
-        probe: Fraction,
-        draw_keys: TieKeys,
-        *,
-        groups: Rows | None = None,
+        act: float,
+        common: CommonScores | None,
+        choose: Callable[[Candidates], Selection],
     ) -> Selection:
+        """Act on as many items as keep a precision, and choose a list among the others."""
+        acted = self.shortened(self.choose(Capacity.fraction(1)), common, act).flagged
+        rows = np.flatnonzero(~acted)
+        return replace(choose(self.within(rows)).among(rows, acted.size), acted=acted)
+
+    def with_probes(self, found: Selection, probe: Fraction, draw_keys: TieKeys) -> Selection:
         """Give a share of the slots of a list to items below the cut, drawn at random."""
         if self.efforts is not None:
             raise CapacityError(
@@ -380,7 +410,7 @@ class Candidates:
             self.tie_keys,
             draw_keys,
             probe,
-            groups=groups,
+            groups=self.segments,
         )
         gain = float(self._gains[drawn.flagged].sum())
         gap = found.gain + found.gap - gain
@@ -394,13 +424,20 @@ class Candidates:
         return expected_worth(self.scores, self.values, None)
 
 
-def promised_precision(worth: Worth | None, *, probe: Fraction) -> float | None:
+def promised_precision(
+    worth: Worth | None, act: float | None = None, *, probe: Fraction
+) -> float | None:
     """Return the precision that a list promises; None if it promises none."""
-    if worth is None or worth.kind != "precision":
-        return None
-    if probe:
+    precision = worth.least if worth is not None and worth.kind == "precision" else None
+    if (precision is not None) + (act is not None) + bool(probe) > 1:
         raise ValueError(
-            f"{worth!r} and probe=... cannot be combined: probes are drawn at random, and no "
-            "promise about the list covers them. Make a list without probes."
+            "Worth.precision(...), act=... and probe=... cannot be combined: each says which items "
+            "of a list are chosen otherwise than by the capacity. Make a list for each."
         )
-    return worth.least
+    return precision
+
+
+def tiers_of(flagged: Mask, acted: Mask | None) -> NDArray[np.str_]:
+    """Return what to do with each item: "act" at once, "review", or "pass"."""
+    tiers = np.where(flagged, "review", "pass")
+    return tiers if acted is None else np.where(acted, "act", tiers)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import chain
 from typing import Any
 
@@ -30,7 +30,7 @@ from ..capacity import Capacity, check_capacity, check_efforts_suit
 from ..exceptions import InsufficientCalibrationWarning
 from ..worth import Worth
 from .guarantees import Place, tail_mean
-from .lists import Candidates, Selection, promised_precision
+from .lists import Candidates, Selection, promised_precision, tiers_of
 from .precision import CommonScores
 from .samples import CalibrationSample, RowFacts
 from .segments import SegmentCapacities
@@ -60,6 +60,8 @@ class Decisions:
     tie_keys : ndarray of shape (n_items,) or None
         With hashed ties, the key that decides about an item on its threshold: the lower, the
         sooner it is flagged.
+    acted : ndarray of bool, shape (n_items,), or None
+        The items to act on at once; None if there is no such tier.
     """
 
     flagged: Mask
@@ -67,6 +69,12 @@ class Decisions:
     thresholds: Floats
     by_class: Floats | None = None
     keys_of: TieKeys | None = field(default=None, repr=False)
+    acted: Mask | None = None
+
+    @property
+    def tiers(self) -> NDArray[np.str_]:
+        """What to do with each item: "act" at once, "review" what else is flagged, or "pass"."""
+        return tiers_of(self.flagged, self.acted)
 
     @cached_property
     def tie_keys(self) -> NDArray[np.float64] | None:
@@ -132,7 +140,13 @@ class Rule:
         picks = keys_of(facts, self.terms.seed + 1)
         return (picks(np.arange(n_rows(facts.X))) * len(self.samples)).astype(np.intp)
 
-    def decide(self, scores: Scores, facts: RowFacts, fold_of: Rows | None = None) -> Decisions:
+    def decide(
+        self,
+        scores: Scores,
+        facts: RowFacts,
+        fold_of: Rows | None = None,
+        act: float | None = None,
+    ) -> Decisions:
         """Decide about each row on its own, by its score and the threshold of its fold."""
         keys, rare = self._keys_as_calibrated(facts), check_scores(scores.rare)
         if facts.efforts is not None and self.max_effort is not None:
@@ -146,7 +160,13 @@ class Rule:
             also, least = _compare(threshold, rare[rows], own_keys)
             flagged[rows] &= also
             thresholds[rows] = np.maximum(thresholds[rows], least)
-        return Decisions(flagged, rare, thresholds, scores.by_class, keys)
+        acted = None
+        if act is not None:
+            acted = np.zeros(rare.size, dtype=bool)
+            for fold, found in enumerate(acting_thresholds(self, act)):
+                rows = np.arange(rare.size) if fold_of is None else np.flatnonzero(fold_of == fold)
+                acted[rows] = _compare(found, rare[rows], keys and keys_within(keys, rows))[0]
+        return Decisions(flagged, rare, thresholds, scores.by_class, keys, acted)
 
     def _limits_on(
         self, fold_of: Rows | None, segments: Rows | None
@@ -192,21 +212,28 @@ class Rule:
         *,
         worth: Worth | None = None,
         probe: Fraction = _NO_PROBES,
+        act: float | None = None,
     ) -> Selection:
         """Choose the best list within the capacity for this batch, or within that of the rule."""
         limit = self.capacity if capacity is None else check_capacity(capacity)
-        precision = promised_precision(worth, probe=probe)
+        precision = promised_precision(worth, act, probe=probe)
         worth = None if precision is not None else worth
-        keys = keys_of(facts, self.terms.seed)
-        items = Candidates(check_scores(scores), keys, facts.values, facts.efforts, lifted=True)
-        found = self._best_list(items, facts.segments, limit or _EVERYTHING, worth)
-        if precision is not None:
+        keys, limit = keys_of(facts, self.terms.seed), limit or _EVERYTHING
+        items = Candidates(
+            check_scores(scores), keys, facts.values, facts.efforts, True, facts.segments
+        )
+        common = None
+        if act is not None or precision is not None:
             common = self.common_scores(by_ids=facts.ids is not None)
+        if act is not None:
+            most = Capacity.count(limit.max_flags(items.scores.size, self.terms.reference.value))
+            return items.in_tiers(act, common, lambda rest: self._best_list(rest, most, worth))
+        found = self._best_list(items, limit, worth)
+        if precision is not None:
             found = items.shortened(found, common, precision)
         if not probe:
             return found
-        draw_keys = keys_of(facts, probe_seed(self.terms.seed))
-        return items.with_probes(found, probe, draw_keys, groups=facts.segments)
+        return items.with_probes(found, probe, keys_of(facts, probe_seed(self.terms.seed)))
 
     def common_scores(self, *, by_ids: bool) -> CommonScores:
         """Return the calibration scores of items that are known to be common.
@@ -230,9 +257,7 @@ class Rule:
         keys = own.sorting_keys if by_ids == sample.keyed_by_ids else np.zeros(own.scores.size)
         return CommonScores(own.scores, keys)
 
-    def _best_list(
-        self, items: Candidates, segments: Rows | None, limit: Capacity, worth: Worth | None
-    ) -> Selection:
+    def _best_list(self, items: Candidates, limit: Capacity, worth: Worth | None) -> Selection:
         """Choose within each segment, and then among what the segments allow.
 
         Every limit is kept. With efforts the list is the best one within each segment, and may be
@@ -254,7 +279,7 @@ class Rule:
         allowed = np.ones(n_items, dtype=bool)
         for code, (_, own_limit) in enumerate(self.segments.items):
             if own_limit is not None:
-                own = np.flatnonzero(segments == code)
+                own = np.flatnonzero(items.segments == code)
                 allowed[own] = best_of(own, own_limit).flagged[own]
         rows = np.flatnonzero(allowed)
         if limit.kind == "effort":
@@ -353,6 +378,14 @@ class Rule:
             InsufficientCalibrationWarning,
         )
         return self.terms.thresholds(within, _NOTHING, confidence)
+
+
+@lru_cache(maxsize=1)
+def acting_thresholds(rule: Rule, precision: float) -> list[CalibratedThreshold]:
+    """Return thresholds above which a share of the items is rare, with the confidence of a rule."""
+    terms, worth = rule.terms, Worth.precision(precision)
+    terms = replace(terms, guarantee="confident", n_batches=1, worth=worth)
+    return terms.thresholds(rule.samples, _EVERYTHING, terms.confidence)
 
 
 def keys_of(facts: RowFacts, seed: int) -> TieKeys:
