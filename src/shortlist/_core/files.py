@@ -12,6 +12,8 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from .addresses import DatabaseTable
+
 
 @contextlib.contextmanager
 def write_whole(path: Path) -> Iterator[BinaryIO]:
@@ -42,6 +44,8 @@ def check_writable(path: Path, *, keep: Iterable[Path | None] = ()) -> None:
     `keep` are the files that will be read (``-`` is standard input). An output that is one of them,
     also by another name or a link, is refused.
     """
+    if isinstance(path, DatabaseTable):
+        return
     check_distinct(path, keep=keep)
     folder = path.resolve().parent
     if path.is_dir():
@@ -54,7 +58,8 @@ def check_writable(path: Path, *, keep: Iterable[Path | None] = ()) -> None:
 
 def check_distinct(path: Path, *, keep: Iterable[Path | None]) -> None:
     """Raise an error if a file to write is one of the files to read, by whatever name."""
-    for read in keep:
+    for each in keep:
+        read = each.file if isinstance(each, DatabaseTable) else each
         if read is not None and _is_same_file(path, read):
             what = "standard input" if str(read) == "-" else str(read)
             raise ValueError(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import typer
 
-from .._core.files import check_writable, write_whole
+from .._core.files import check_writable
 from .._core.written import number, stated_percent
 from . import _options as options
 from . import _shell as shell
@@ -92,7 +92,9 @@ def flag(
 def _opened(out: Path | None, *, whole: bool) -> Iterator[BinaryIO]:
     """Open the output; with `whole`, standard output gets everything at the end, or nothing."""
     if out is not None:
-        with write_whole(out) as file:
+        from ..tables.write import write_answers
+
+        with write_answers(out) as file:
             yield file
         return
     standard: Any = typer.get_binary_stream("stdout")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .._core.addresses import as_path
 from .._core.written import number
 
 if TYPE_CHECKING:
@@ -88,12 +89,20 @@ def _number(text: str) -> float:
         raise typer.BadParameter(f"{text!r} is not a number such as 0.06{hint}") from None
 
 
+def _path(text: str) -> Any:
+    """Return a file, or a table of a database."""
+    try:
+        return as_path(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
 Model = Annotated[Path, typer.Argument(metavar="MODEL")]
-Data = Annotated[Path, typer.Argument(metavar="DATA")]
+Data = Annotated[Path, typer.Argument(metavar="DATA", parser=_path)]
 NewFile = Annotated[Path, _taking("FILE", "--out", "-o")]
-Out = Annotated[Path | None, _taking("FILE", "--out", "-o")]
+Out = Annotated[Path | None, _taking("FILE", "--out", "-o", parser=_path)]
 AsJson = Annotated[bool, typer.Option("--json")]
-File = Annotated[Path | None, _taking("FILE")]
+File = Annotated[Path | None, _taking("FILE", parser=_path)]
 Text = Annotated[str | None, _taking("TEXT")]
 Column = Annotated[str | None, _taking("COLUMN")]
 Columns = Annotated[list[str] | None, _taking("COLUMNS")]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .._core.files import check_writable, write_whole
+from .._core.files import check_writable
 from .._core.written import counted
 from . import _options as options
 from . import _shell as shell
@@ -151,10 +151,10 @@ def _counts(given: list[str]) -> int | list[int] | dict[str, int]:
 
 
 def _write(selected: Selection, out: Path) -> list[str]:
-    from ..tables.write import TableWriter, output_format
+    from ..tables.write import TableWriter, output_format, write_answers
 
     format = output_format(out)
-    with write_whole(out) as file, TableWriter(file, format, selected.types) as listed:
+    with write_answers(out) as file, TableWriter(file, format, selected.types) as listed:
         listed.write(selected.in_words())
     return listed.notes
 

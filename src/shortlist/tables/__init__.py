@@ -4,6 +4,7 @@ Needs the extra `cli` (pandas and pyarrow). Each command of the command line par
 calls one function of this package, and prints the result.
 """
 
+from .._core.addresses import DatabaseTable
 from .drift import check_table
 from .fit import fit_table
 from .flag import flag_rows
@@ -16,6 +17,7 @@ from .select import select_rows
 from .work import WorkColumns
 
 __all__ = [
+    "DatabaseTable",
     "ModelCard",
     "ReadOptions",
     "TableModel",

@@ -37,15 +37,20 @@ _LARGEST_EXACT = 1 << 53
 def as_arrow(values: list[Any]) -> Any:
     """Return Python values as an Arrow column: of their type, or as texts if types are mixed."""
     kinds = {type(value) for value in values if value is not None}
-    if kinds & {list, dict}:
-        return pa.array([None if v is None else [json.dumps(v)] for v in values])
+    if kinds & {list, dict, bytes, memoryview}:
+        return pa.array([None if v is None else [str(v)] for v in values])
     if not kinds or kinds == {bool}:
         return pa.array(values, pa.bool_() if kinds else pa.null())
     if kinds <= {int, float} and not _is_long(values):
         return pa.array(values, pa.int64() if kinds == {int} else pa.float64())
     if kinds <= {datetime.datetime, datetime.date}:
-        return pa.array(values, pa.timestamp("us"))
+        moments = [v if v is None or hasattr(v, "hour") else _midnight(v) for v in values]
+        return pa.array(moments, pa.timestamp("us"))  # zones are converted to UTC
     return pa.array([None if value is None else _as_text(value) for value in values], pa.string())
+
+
+def _midnight(day: datetime.date) -> datetime.datetime:
+    return datetime.datetime.combine(day, datetime.time())
 
 
 def _is_long(values: list[Any]) -> bool:

@@ -14,8 +14,10 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
 
+from .._core.addresses import DatabaseTable
 from .._core.extras import load_extra
 from ..exceptions import TableError, TableNote
+from ._databases import open_database
 from ._records import open_json_lines, open_workbook
 from ._source import OpenTable as OpenTable
 from ._source import listed, translated
@@ -56,12 +58,17 @@ def is_table(path: Path) -> bool:
 
 
 def _opener(path: Path) -> Opener:
+    if isinstance(path, DatabaseTable):
+        return open_database
     if str(path) == "-":
         return open_text
     if path.is_dir():
         return _open_folder
     if re.match(r"[a-z][a-z0-9]+:/+[^/]", str(path)):
-        raise TableError(f"{path} is not a local file. Only local files are read: download it.")
+        raise TableError(
+            f"{path} is not a local file. Only local files are read, and tables of databases such "
+            "as sqlite:///cases.db#cases: download it."
+        )
     if _extension(path) not in _OPENERS:
         raise TableError(
             f"The extension of {path} is none of .csv, .tsv, .csv.gz, .xlsx, .jsonl and .parquet. "
@@ -140,7 +147,7 @@ def _check_unique(source: OpenTable) -> None:
         )
 
 
-Opener = Callable[[Path, str, contextlib.ExitStack, ReadOptions], OpenTable]
+Opener = Callable[[Any, str, contextlib.ExitStack, ReadOptions], OpenTable]
 _TEXT, _LINES = (".csv", ".tsv", ".txt"), (".jsonl", ".ndjson")
 _OPENERS: dict[str, Opener] = {
     **dict.fromkeys((*_TEXT, *(f"{suffix}.gz" for suffix in _TEXT)), open_text),

@@ -9,8 +9,11 @@ import warnings
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
+from .._core.addresses import DatabaseTable
 from .._core.extras import load_extra
+from .._core.files import write_whole
 from ..exceptions import TableError, TableNote
+from ._databases import append_whole, check_appendable
 
 pa = load_extra("pyarrow", needed_for="Writing tables")
 for _module in ("compute", "csv", "parquet"):
@@ -26,7 +29,10 @@ _FORBIDDEN = {code: None for code in range(32) if chr(code) not in "\t\n\r"}
 
 
 def output_format(path: Path) -> str:
-    """Return the format of an output file, by its extension."""
+    """Return the format of an output file, by its extension; Parquet on the way to a database."""
+    if isinstance(path, DatabaseTable):
+        check_appendable(path)
+        return "parquet"
     suffix = path.suffix.lower().removeprefix(".")
     known = {"pq": "parquet", "ndjson": "jsonl"}.get(suffix, suffix)
     if known not in _WRITERS:
@@ -35,6 +41,11 @@ def output_format(path: Path) -> str:
             "Use .csv, .xlsx, .parquet or .jsonl."
         )
     return known
+
+
+def write_answers(path: Path) -> contextlib.AbstractContextManager[BinaryIO]:
+    """Open a file, or a table of a database, that gets all answers or none."""
+    return append_whole(path) if isinstance(path, DatabaseTable) else write_whole(path)
 
 
 def spreadsheet_safe(text: str) -> str:

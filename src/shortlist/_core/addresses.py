@@ -1,0 +1,84 @@
+"""Addresses of tables in databases, which are shown without passwords."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+_ADDRESS = re.compile(r"(sqlite|duckdb|postgres(?:ql)?)://.*", re.DOTALL)
+_PASSWORD = re.compile(r"(?<=//)([^/@:]*):([^/@]*)(?=@)|(password=)([^&#\s]*)")
+
+
+class DatabaseTable:
+    """A table of a database, or what a query finds in it, for functions that take a file.
+
+    Parameters
+    ----------
+    address : str
+        Where the database is, followed by # and the name of a table or a query:
+        "sqlite:///cases.db#cases" (four slashes before a path from the root),
+        "duckdb:///cases.duckdb#cases" or "postgresql://user:password@host/database#schema.cases".
+        A text with spaces is a query, such as "sqlite:///cases.db#select * from cases where day =
+        7". What PostgreSQL finds in its own variables and password file need not be in the address.
+
+    Notes
+    -----
+    Rows come in batches, so that a table may be longer than the memory; a fit holds all of its
+    rows. Nothing is changed in a database that is read. Answers are appended in one transaction to
+    a table that is created if it does not exist: all of them, or none.
+
+    Examples
+    --------
+    >>> from shortlist.tables import DatabaseTable
+    >>> DatabaseTable("postgresql://ann:secret@db.example/office#cases")
+    postgresql://ann:***@db.example/office#cases
+    """
+
+    def __init__(self, address: str) -> None:
+        found = _ADDRESS.fullmatch(address)
+        self.url, _, self.table = (part.strip() for part in address.partition("#"))
+        if found is None or not self.table:
+            raise ValueError(
+                f"{self.without_password(address)} is not the address of a table. Use for example "
+                "sqlite:///cases.db#cases, duckdb:///cases.duckdb#cases or "
+                "postgresql://user@host/database#cases."
+            )
+        self.system = "postgresql" if found[1].startswith("postgres") else found[1]
+
+    def __repr__(self) -> str:
+        return self.without_password(f"{self.url}#{self.table}")
+
+    @property
+    def name(self) -> str:
+        """What the table is called in reports."""
+        return self.table
+
+    @property
+    def is_query(self) -> bool:
+        """Whether this is a query, and not the name of a table."""
+        return re.search(r"\s", self.table) is not None
+
+    @property
+    def file(self) -> Path | None:
+        """The file of the database, if it is one."""
+        path = unquote(self.url.partition("://")[2])
+        return None if self.system == "postgresql" else Path(path.removeprefix("/"))
+
+    def is_absolute(self) -> bool:
+        """Return False: reports may show the address."""
+        return False
+
+    def without_password(self, text: str) -> str:
+        """Return a text in which the password of the address does not occur."""
+        for found in _PASSWORD.finditer(getattr(self, "url", text)):
+            secret = found[2] or found[4]
+            for shown in (secret, unquote(secret or "")):
+                text = text.replace(shown, "***") if shown else text
+        return text
+
+
+def as_path(text: str) -> Any:
+    """Return a file by its path, or a table of a database by its address."""
+    return DatabaseTable(text) if _ADDRESS.fullmatch(text) else Path(text)

@@ -1,0 +1,124 @@
+"""Tables of databases, read and written through their own drivers."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import sqlite3
+import tempfile
+from collections.abc import Collection, Iterator
+from decimal import Decimal
+from typing import Any, BinaryIO
+from urllib.parse import quote
+
+from .._core.addresses import DatabaseTable
+from .._core.extras import load_extra
+from ..exceptions import TableError
+from ._records import as_arrow
+from ._source import OpenTable
+from .options import ReadOptions
+
+pa = load_extra("pyarrow", needed_for="Reading tables")
+load_extra("pyarrow.parquet", needed_for="Writing tables")
+
+_CHUNK_ROWS = 1 << 14
+_DRIVERS = {"postgresql": "psycopg", "duckdb": "duckdb"}
+#: Types of answers, by their names in Arrow.
+_TYPES = {"string": "TEXT", "double": "DOUBLE PRECISION", "bool": "BOOLEAN"}
+_WHOLE = "BIGINT"
+
+
+@contextlib.contextmanager
+def _connected(address: DatabaseTable, *, writes: bool = False) -> Iterator[Any]:
+    """Connect to a database; what the driver complains of is said without the password."""
+    driver: Any = sqlite3
+    if address.system in _DRIVERS:
+        driver = load_extra(_DRIVERS[address.system], needed_for=f"Reading {address.system}")
+    try:
+        with contextlib.closing(_connect(driver, address, writes)) as connection:
+            yield connection
+    except driver.Error as error:
+        reason = " ".join(address.without_password(str(error)).split()).rstrip(".")
+        raise TableError(f"{address} cannot be used: {reason}.") from None
+
+
+def _connect(driver: Any, address: DatabaseTable, writes: bool) -> Any:
+    if address.system == "duckdb":
+        return driver.connect(str(address.file), read_only=not writes)
+    if address.system == "sqlite":
+        file = f"file:{quote(str(address.file))}?mode={'rwc' if writes else 'ro'}"
+        return driver.connect(file, uri=True, isolation_level=None)
+    connection = driver.connect(address.url)
+    connection.read_only = not writes
+    return connection
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _table_of(address: DatabaseTable) -> str:
+    return ".".join(map(_quoted, address.table.split(".")))
+
+
+def open_database(
+    address: DatabaseTable, name: str, stack: contextlib.ExitStack, reading: ReadOptions
+) -> OpenTable:
+    """Open a table of a database, or what a query finds."""
+    connection = stack.enter_context(_connected(address))
+    query = f"SELECT * FROM {_table_of(address)}"
+    query = address.table.rstrip("; \n") if address.is_query else query
+    cursor = connection.cursor()
+    cursor.execute(f"SELECT * FROM ({query}) AS cases WHERE 1 = 0")
+    columns = [column[0] for column in cursor.description]
+
+    def chunks(wanted: Collection[str]) -> Iterator[Any]:
+        # A cursor with a name stays on the server, with rows that were not asked for yet.
+        named = {"name": "shortlist"} if address.system == "postgresql" else {}
+        with contextlib.closing(connection.cursor(**named)) as rows:
+            rows.execute(f"SELECT {', '.join(map(_quoted, wanted))} FROM ({query}) AS cases")
+            batches = iter(lambda: rows.fetchmany(_CHUNK_ROWS), [])
+            if list(wanted) == columns:  # all rows together have one type in each column
+                batches = iter([list(itertools.chain.from_iterable(batches))])
+            for batch in batches:
+                values = zip(*batch, strict=True) if batch else [()] * len(wanted)
+                plain = ([_plain(value) for value in each] for each in values)
+                yield pa.table(dict(zip(wanted, map(as_arrow, plain), strict=True)))
+
+    return OpenTable(name, columns, chunks, reading)
+
+
+def _plain(value: Any) -> Any:
+    """Return a decimal as a whole number if it is one, and otherwise as the nearest float."""
+    if not isinstance(value, Decimal):
+        return value
+    return int(value) if value.is_finite() and value == value.to_integral_value() else float(value)
+
+
+@contextlib.contextmanager
+def append_whole(address: DatabaseTable) -> Iterator[BinaryIO]:
+    """Take a Parquet file; its rows are then appended to a table, all of them or none."""
+    with tempfile.TemporaryFile() as file:
+        yield file
+        answers = pa.parquet.ParquetFile(file)
+        with _connected(address, writes=True) as connection:
+            cursor = connection.cursor()
+            mark = "%s" if address.system == "postgresql" else "?"
+            if address.system != "postgresql":  # whose driver begins by itself
+                cursor.execute("BEGIN")
+            fields, table = answers.schema_arrow, _table_of(address)
+            typed = (f"{_quoted(f.name)} {_TYPES.get(str(f.type), _WHOLE)}" for f in fields)
+            cursor.execute(f"CREATE TABLE IF NOT EXISTS {table} ({', '.join(typed)})")
+            names, marks = ", ".join(map(_quoted, fields.names)), ", ".join([mark] * len(fields))
+            for batch in answers.iter_batches(_CHUNK_ROWS):
+                rows = list(zip(*batch.to_pydict().values(), strict=True))
+                cursor.executemany(f"INSERT INTO {table} ({names}) VALUES ({marks})", rows)
+            cursor.execute("COMMIT")
+
+
+def check_appendable(address: DatabaseTable) -> None:
+    """Raise an error for a database that cannot be written to, before long work starts."""
+    if address.is_query:
+        raise TableError(f"{address} is a query. Answers need the name of a table.")
+    with _connected(address, writes=True):
+        pass

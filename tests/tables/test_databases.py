@@ -1,0 +1,271 @@
+"""Tables of databases: read as files are, and answers that are appended whole or not at all."""
+
+import contextlib
+import datetime
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_array_equal
+from typer.testing import CliRunner
+
+from shortlist._core.files import check_writable
+from shortlist.cli import app
+from shortlist.exceptions import TableError
+from shortlist.tables import DatabaseTable, select_rows
+from shortlist.tables import _databases as databases
+from shortlist.tables.fit import read_to_fit
+from shortlist.tables.read import open_table
+from tests.service.helpers import PostgresServer, find_postgres
+
+
+def run(url, statement, rows=None):
+    """Run a statement, with each of some rows; return what it finds."""
+    address = DatabaseTable(f"{url}#any")
+    with databases._connected(address, writes=True) as connection:
+        cursor = connection.cursor()
+        if rows is not None:
+            mark = "%s" if address.system == "postgresql" else "?"
+            cursor.executemany(statement.replace("?", mark), rows)
+        else:
+            cursor.execute(statement)
+        found = cursor.fetchall() if statement.startswith("SELECT") else []
+        connection.commit()
+        return found
+
+
+def write(url, table, frame):
+    """Write a frame as a table of texts and numbers."""
+    types = ["DOUBLE PRECISION" if kind.kind == "f" else "TEXT" for kind in frame.dtypes]
+    columns = ", ".join(f'"{n}" {t}' for n, t in zip(frame, types, strict=True))
+    run(url, f"CREATE TABLE {table} ({columns})")
+    plain = frame.astype(object).where(frame.notna(), None)
+    marks = ", ".join("?" * frame.shape[1])
+    rows = list(plain.itertuples(index=False, name=None))
+    run(url, f"INSERT INTO {table} VALUES ({marks})", rows)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """Yield a PostgreSQL server of our own."""
+    pytest.importorskip("psycopg")
+    if find_postgres() is None:
+        pytest.skip("PostgreSQL is not installed (Debian: apt-get install postgresql)")
+    with contextlib.ExitStack() as stack:
+        server = PostgresServer(tmp_path_factory.mktemp("postgres"))
+        server.start()
+        stack.callback(server.stop)
+        yield server
+
+
+@pytest.fixture(scope="module", params=["sqlite", "duckdb", "postgresql"])
+def url(request, cases, new_cases, tmp_path_factory):
+    """Return the address of a database of each kind, with the tables of cases."""
+    folder = tmp_path_factory.mktemp("database")
+    if request.param == "postgresql":
+        pytest.importorskip("psycopg")
+        address = request.getfixturevalue("server").new_database("office")
+    else:
+        pytest.importorskip("sqlite3" if request.param == "sqlite" else "duckdb")
+        address = f"{request.param}:///{folder / 'office.db'}"
+    write(address, "old_cases", pd.read_csv(cases, dtype={"vip": str}))
+    write(address, "new_cases", pd.read_csv(new_cases, dtype={"vip": str}))
+    return address
+
+
+def test_rows_are_those_of_a_file(url, cases):
+    """With the same kinds, ids and labels."""
+    options = {"target": "fraud", "id": "case", "rare": None}
+    rows, schema, _ = read_to_fit(DatabaseTable(f"{url}#old_cases"), None, **options)
+    expected, plain, _ = read_to_fit(cases, None, **options)
+    assert [(f.name, f.kind) for f in schema.features] == [(f.name, f.kind) for f in plain.features]
+    order, same = np.argsort(rows.ids), np.argsort(expected.ids)
+    assert_array_equal(rows.ids[order], expected.ids[same])
+    assert_array_equal(rows.is_rare[order], expected.is_rare[same])
+    pd.testing.assert_frame_equal(
+        rows.X.iloc[order].reset_index(drop=True), expected.X.iloc[same].reset_index(drop=True)
+    )
+
+
+def test_lists_are_those_of_a_file(url, table_fit, new_cases, monkeypatch):
+    """In chunks as well, and from a query."""
+    monkeypatch.setattr(databases, "_CHUNK_ROWS", 100)
+    expected = select_rows(table_fit.model, new_cases, count=20)
+    for what in ("new_cases", "select * from new_cases where 1 = 1;"):
+        listed = select_rows(table_fit.model, DatabaseTable(f"{url}#{what}"), count=20)
+        assert [row["case"] for row in listed.rows] == [row["case"] for row in expected.rows]
+
+
+def test_answers_are_appended(url, model_file, new_cases, tmp_path):
+    """To a table that is made with its types; a second run adds as many rows."""
+    typed = ["flag", str(model_file), f"{url}#new_cases", "-o"]
+    for times in (1, 2):
+        result = CliRunner().invoke(app, [*typed, f"{url}#answers"])
+        assert result.exit_code == 0, result.output
+        assert run(url, "SELECT count(*) FROM answers") == [(800 * times,)]
+    file = CliRunner().invoke(app, ["flag", str(model_file), str(new_cases)])
+    assert file.exit_code == 0
+    CliRunner().invoke(
+        app, ["flag", str(model_file), str(new_cases), "-o", str(tmp_path / "a.csv")]
+    )
+    expected = pd.read_csv(tmp_path / "a.csv")
+    found = run(url, "SELECT DISTINCT * FROM answers ORDER BY 1")
+    assert [row[0] for row in found] == sorted(expected["case"])
+    assert (
+        sum(bool(row[list(expected).index("flagged")]) for row in found) == expected.flagged.sum()
+    )
+
+
+def test_a_list_goes_to_a_table(url, model_file):
+    """As to a file."""
+    typed = ["select", str(model_file), f"{url}#new_cases", "--count", "7", "-o", f"{url}#listed"]
+    result = CliRunner().invoke(app, typed)
+    assert result.exit_code == 0, result.output
+    assert [rank for (rank,) in run(url, "SELECT rank FROM listed ORDER BY 1")] == [*range(1, 8)]
+
+
+def test_answers_that_do_not_fit_leave_nothing(url, model_file, monkeypatch):
+    """The table has other columns, or refuses one of the rows."""
+    monkeypatch.setattr(databases, "_CHUNK_ROWS", 50)
+    run(url, "CREATE TABLE other (x TEXT)")
+    columns = '"case" TEXT, "row" BIGINT, score DOUBLE PRECISION, flagged BIGINT'
+    last = max(case for (case,) in run(url, 'SELECT "case" FROM new_cases'))
+    limit = f"CHECK (\"case\" <> '{last}')"
+    run(url, f"CREATE TABLE refusing ({columns}, threshold DOUBLE PRECISION, {limit})")
+    for table in ("other", "refusing"):
+        typed = ["flag", str(model_file), f"{url}#new_cases", "-o", f"{url}#{table}"]
+        result = CliRunner().invoke(app, typed)
+        assert result.exit_code == 2, result.output
+        assert [line[:7] for line in result.stderr.splitlines()][-1] == "Error: "
+        assert run(url, f"SELECT count(*) FROM {table}") == [(0,)]
+
+
+KILLED = """
+import os, signal, sys
+import pyarrow as pa, pyarrow.parquet as pq
+from shortlist.tables import DatabaseTable
+from shortlist.tables import _databases as databases
+real = pq.ParquetFile.iter_batches
+def dying(self, n):
+    for number, batch in enumerate(real(self, 10)):
+        if number == 5:
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield batch
+pq.ParquetFile.iter_batches = dying
+with databases.append_whole(DatabaseTable(sys.argv[1])) as file:
+    pq.write_table(pa.table({"case": [str(i) for i in range(100)]}), file)
+"""
+
+
+def test_a_killed_run_leaves_no_half_table(url):
+    """Neither rows nor, if there was none, a table."""
+    if url.startswith("duckdb"):
+        pytest.skip("a file of DuckDB has one process at a time")
+    for table in ("fresh", "before"):
+        if table == "before":
+            run(url, 'CREATE TABLE "before" ("case" TEXT)')
+        ended = subprocess.run([sys.executable, "-c", KILLED, f"{url}#{table}"], check=False)
+        assert ended.returncode == -signal.SIGKILL
+    assert run(url, 'SELECT count(*) FROM "before"') == [(0,)]
+    with pytest.raises(TableError, match="fresh"):
+        run(url, "SELECT * FROM fresh")
+
+
+def test_types_are_exact(url):
+    """Decimals, moments with zones, and whole numbers beyond what a float holds."""
+    if url.startswith("sqlite"):
+        pytest.skip("SQLite has no such types")
+    if url.startswith("duckdb"):
+        pytest.importorskip("pytz")
+    moment = datetime.datetime.fromisoformat("2024-05-31T02:30:00+02:00")
+    run(
+        url,
+        "CREATE TABLE typed (price NUMERIC(12, 2), account NUMERIC(20, 0), seen TIMESTAMPTZ, "
+        "day DATE, ok BOOLEAN, big BIGINT)",
+    )
+    row = ("12.10", 2**60 + 1, moment, moment.date(), True, 2**60 + 1)
+    run(url, "INSERT INTO typed VALUES (?, ?, ?, ?, ?, ?)", [row, (None,) * 6])
+    with open_table(DatabaseTable(f"{url}#typed")) as source:
+        table = source.read()
+    found = table.to_pydict()
+    assert found["price"] == [12.1, None]
+    assert found["account"] == found["big"] == [str(2**60 + 1), None]
+    assert found["seen"] == [datetime.datetime(2024, 5, 31, 0, 30), None]
+    assert found["ok"] == [True, None]
+    assert found["day"][0].date() == moment.date()
+
+
+def test_a_database_is_not_changed_by_reading(url):
+    """A query that writes is refused, whatever it is hidden in."""
+    with pytest.raises(TableError), open_table(DatabaseTable(f"{url}#delete from old_cases")):
+        pass
+    assert run(url, "SELECT count(*) FROM old_cases") == [(1_500,)]
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        ("sqlite:///nowhere/office.db#cases", "cannot be used: unable to open"),
+        ("postgresql://ann:sec%20ret@127.0.0.1:1/office#cases", "cannot be used: connection"),
+    ],
+)
+def test_errors_are_said_in_one_line_without_the_password(address, words):
+    """Neither as it was typed nor as it is meant."""
+    if address.startswith("postgresql"):
+        pytest.importorskip("psycopg")
+    with pytest.raises(TableError, match=words) as caught, open_table(DatabaseTable(address)):
+        pass
+    assert "\n" not in str(caught.value)
+    assert "sec" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgresql://ann:secret@host/office#cases",
+        "postgres://ann:secret@host:5432/office#public.cases",
+        "postgresql://host/office?user=ann&password=secret#cases",
+        "postgresql://ann:secret@host/office#select 'secret' from cases",
+    ],
+)
+def test_an_address_is_shown_without_its_password(address):
+    """In errors, notes, reports and cards, which show it as a text."""
+    shown = DatabaseTable(address)
+    assert "secret" not in f"{shown!r} {shown}"
+    assert "***" in str(shown)
+    assert "ann" in str(shown)
+
+
+@pytest.mark.parametrize(
+    "address", ["sqlite:///office.db", "mysql://ann:secret@host/office#cases", "cases.csv"]
+)
+def test_addresses_need_a_database_that_is_known_and_a_table(address):
+    """The error shows what an address looks like."""
+    with pytest.raises(ValueError, match=r"sqlite:///cases\.db#cases") as caught:
+        DatabaseTable(address)
+    assert "secret" not in str(caught.value)
+
+
+def test_paths_from_the_root_and_from_here():
+    """Four slashes and three."""
+    assert str(DatabaseTable("sqlite:////data/a%20b.db#cases").file) == "/data/a b.db"
+    assert str(DatabaseTable("duckdb:///data/a.db#cases").file) == "data/a.db"
+
+
+def test_the_file_of_a_database_is_not_overwritten(tmp_path):
+    """By answers that go to a file."""
+    (tmp_path / "office.csv").write_bytes(b"")
+    address = DatabaseTable(f"sqlite:///{tmp_path / 'office.csv'}#cases")
+    with pytest.raises(ValueError, match="would overwrite"):
+        check_writable(tmp_path / "office.csv", keep=(address,))
+
+
+def test_a_missing_driver_is_named(monkeypatch):
+    """With what to type."""
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    address = DatabaseTable("duckdb:///office.db#cases")
+    with pytest.raises(ImportError, match=r"shortlist\[sql\]"), open_table(address):
+        pass
