@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
 EXACT = ("tests/properties/test_exact_promises.py",)
+DATABASES = ("tests/tables/test_databases.py",)
 IDS = ("tests/properties/test_id_laws.py",)
 GROUPS = ("tests/thresholds/test_groups.py",)
 GROUPED_FIT = (
@@ -146,6 +147,11 @@ MUTANTS = [
     Mutant("classes do not share", "multiclass/_rule.py", "share = error / max(n_limits, 1)", "share = error"),
     Mutant("prevalences cost nothing", "multiclass/_rule.py", "error, ratios = error / 2, capacities", "error, ratios = error, capacities"),
     Mutant("prevalences do not share", "multiclass/_capacities.py", "error / (len(self.classes) + 1)", "error"),
+    Mutant("answers outside a transaction", "tables/_databases.py", 'cursor.execute("BEGIN")', "pass", DATABASES),
+    Mutant("answers never committed", "tables/_databases.py", 'cursor.execute("COMMIT")', "pass", DATABASES),
+    Mutant("databases open for changes", "tables/_databases.py", "mode={'rwc' if writes else 'ro'}", "mode=rwc", DATABASES),
+    Mutant("a password in an error", "tables/_databases.py", "address.without_password(str(error))", "(str(error) + address.url)", DATABASES),
+    Mutant("a password in an address", "_core/addresses.py", "for shown in (secret, unquote(secret or \"\")):", "for shown in ():", DATABASES),
     Mutant("Holm without a correction", "tables/drift.py", "np.minimum(1, factors * np.take(p_values, order))", "np.take(p_values, order)"),
     Mutant("Holm not monotone", "tables/drift.py", "np.maximum.accumulate(np.minimum(1, factors * np.take(p_values, order)))", "np.minimum(1, factors * np.take(p_values, order))"),
     Mutant("lists compared with folds", "service/_replica.py", "DriftAlarm(calibration) if is_own else None", "DriftAlarm(calibration)", DRIFT),
