@@ -214,7 +214,7 @@ def test_a_model_without_values_can_be_measured_in_money(folder, tmp_path):
         (("--effort", "minutes", "--fraction", 0.1), "--fraction 0.1 limits the number of flags"),
         (("--effort", "minutes", "--budget", -1, "--per", 9), "--budget -1 must not be negative"),
         (("--effort", "hours", "--budget", 1, "--per", 9), "which --effort names"),
-        (("--value", "fraud", "--fraction", 0.1), "the target"),
+        (("--value", "fraud", "--fraction", 0.1), "both name 'fraud'"),
         (("--value", "amount", "--fraction", 0.1, "--worth", -1), "--worth must be"),
         (("--value", "x1", "--fraction", 0.1), "must hold numbers at least 0"),
         (
