@@ -202,7 +202,7 @@ MUTANTS = [
     # Caps and clocks
     Mutant("flags of a budget not counted", "online/_pacing.py", "        ints[USED] += work", "        ints[USED] += 0"),
     Mutant("a case that is asked for takes no slot", "online/_pacing.py", "    ints[USED] += 1\n", "    ints[USED] += 0\n", PULL),
-    Mutant("one slot more for waiting cases", "online/_pacing.py", "if ints[TOTAL] - ints[KEPT] - ints[USED] < 1:", "if ints[TOTAL] - ints[KEPT] - ints[USED] < 0:", PULL),
+    Mutant("one slot more for waiting cases", "online/_pacing.py", "    if to_use <= 0:", "    if to_use < 0:", PULL),
     Mutant("a case is handed out again", "online/_pull.py", "                return self._flagged.pop(0)", "                return self._flagged[0]", PULL),
     Mutant("patience never ends", "online/_pull.py", 'ends, closes = case.since + self.options["patience"]', "ends, closes = math.inf", PULL),
     Mutant("a restart forgets waiting cases", "online/_pull.py", "            self._wait(_read_case(case))", "            _read_case(case)", PULL),

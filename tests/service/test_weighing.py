@@ -75,6 +75,9 @@ def test_probes_make_detection_knowable(tmp_path, model_file):
         status = service.get(f"{BASE}/status").json()
         assert 0 <= status["detection"]["low"] <= status["detection"]["high"] <= 1
         assert "interval from" in status["detection_note"]
+        rare = sum(each["score"] > 0.5 for each in listed)
+        base_rate = status["base_rate"]
+        assert rare / 200 <= base_rate["low"] + 1e-9 <= base_rate["share"] <= base_rate["high"] <= 1
         assert status["precision"]["reviewed"] == len(listed) - len(probes)
 
 

@@ -82,9 +82,9 @@ class BudgetController(Controller):
     If the capacity is lowered below the number of flags already used, nothing more is flagged in
     that period. An item from an earlier period counts in the latest period seen.
 
-    The quantile is solved again after every flag. Therefore the regret against a choice with
-    hindsight grows like log T rather than the square root of T (Arlotto and Gurvich, arXiv
-    1710.07719).
+    The quantile is solved again after every flag. For scores with a density without gaps, the
+    regret against a choice with hindsight then grows like log T rather than the square root of T
+    (Arlotto and Gurvich, arXiv 1710.07719, for finitely many values).
 
     Each item below the threshold is drawn with a probability that is fixed at the start of its
     period, from the arrivals of the last six, whatever happened before it. Probes and scores share

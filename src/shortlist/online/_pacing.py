@@ -366,12 +366,11 @@ def _move_to(at: float, ledger: Any) -> float:
 def take_flag(score: float, n_ahead: int, at: float, floats: Any, ints: Any) -> bool:
     """Take a flag for an item that was seen before, if it is worth one of those left.
 
-    So many others that wait come before it: it must be worth one of the flags that these leave.
+    So many others that wait come before it: it must be worth one of the flags that these leave. If
+    they leave none, the threshold is infinite.
     """
     ledger = open_ledger(floats, ints)
     phase = _move_to(at, ledger)
-    if ints[TOTAL] - ints[KEPT] - ints[USED] < 1:
-        return False
     if score <= _threshold_for(_left(ledger) - n_ahead, phase, ledger):
         return False
     ints[USED] += 1

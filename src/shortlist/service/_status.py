@@ -185,9 +185,10 @@ class QueueView:
         """Return the share of rare cases that was found lately, which only probes can estimate."""
         if not self.settings.probe:
             note = "Not known: cases below the threshold are never reviewed. It takes probes."
-            return {"detection": None, "detection_note": note}
+            return {"detection": None, "base_rate": None, "detection_note": note}
         if not any(code == PROBE and rare is not None for code, _, rare in reviewed):
-            return {"detection": None, "detection_note": "Not known: no probe has an outcome yet."}
+            note = "Not known: no probe has an outcome yet."
+            return {"detection": None, "base_rate": None, "detection_note": note}
         found = estimate_missed(
             np.array([rare for _, _, rare in reviewed], dtype=object),
             [DRAWN.get(code, probing.BY_SCORE) for code, _, _ in reviewed],
@@ -195,11 +196,15 @@ class QueueView:
             n_cases=seen,
         )
         share = {"share": found.detection, "low": found.detection_low, "high": found.detection_high}
+        rare = {
+            "share": found.prevalence, "low": found.prevalence_low, "high": found.prevalence_high
+        }  # fmt: skip
         note = (
             f"95 % interval from {found.n_probes} probes in the last {_HISTORY} periods, of which "
             f"{found.n_hits} are rare; {found.n_unknown} outcomes are missing."
         )
-        return {"detection": share, "detection_note": note}  # what is not a number is null in JSON
+        # What is not a number is null in JSON.
+        return {"detection": share, "base_rate": rare, "detection_note": note}
 
     # --- alarms --------------------------------------------------------------------------------
 
