@@ -1,5 +1,6 @@
 """What are we missing? Probes below the cut, and what their outcomes say."""
 
-from ._missed import MissedEstimate, MissedValue, estimate_missed
+from ._missed import MissedEstimate, estimate_missed
+from ._values import MissedValue
 
 __all__ = ["MissedEstimate", "MissedValue", "estimate_missed"]

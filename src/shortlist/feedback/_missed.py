@@ -6,17 +6,22 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._core.arrays import Floats, Mask
-from .._core.intervals import Interval, total_lower, total_upper
-from .._core.validation import check_confidence, check_count, check_positive
-from .._core.written import number, percent, stated_percent
-from ._reviews import Reviews, check_reviews, count_interval, estimated_count
+from .._core.arrays import Mask
+from .._core.intervals import Interval
+from .._core.validation import check_confidence, check_count
+from .._core.written import percent, stated_percent
+from ._reviews import (
+    Reviews,
+    check_reviews,
+    count_interval,
+    estimated_count,
+    known_estimate,
+    share_found,
+)
+from ._values import MissedValue, in_values, largest_value
 
-# About how many times the largest value the upper end is if no probe is rare.
-_WITHOUT_HITS = 4.0
 #: With fewer rare cases among the probes, an interval is too wide to act on.
 ENOUGH_HITS = 10
 
@@ -49,40 +54,6 @@ class ChallengerResult:
             f"The challenger would have selected {self.gained:,.0f} rare cases below the cut, "
             f"between {self.gained_low:,.0f} and {self.gained_high:,.0f}, and left out "
             f"{self.lost:,} that were found by score. {verdict}"
-        )
-
-
-@dataclass(frozen=True)
-class MissedValue:
-    """What is missed in values, such as money, rather than in cases.
-
-    Attributes
-    ----------
-    found : float
-        Value of the rare cases among those selected by score.
-    missed, missed_low, missed_high : float
-        Value of the rare cases that nobody reviewed: estimate and interval.
-    share, share_low, share_high : float
-        Share of the value of all rare cases that the policy found, probes included.
-    max_value : float
-        The intervals hold if no case below the cut is worth more than this.
-    """
-
-    found: float
-    missed: float
-    missed_low: float
-    missed_high: float
-    share: float
-    share_low: float
-    share_high: float
-    max_value: float
-
-    def __str__(self) -> str:
-        return (
-            f"In value: {number(self.found)} found by score, {number(self.missed)} missed, between "
-            f"{number(self.missed_low)} and {number(self.missed_high)}, if no case below the cut "
-            f"is worth more than {number(self.max_value)}; {percent(self.share)} of all value is "
-            f"found, between {percent(self.share_low)} and {percent(self.share_high)}."
         )
 
 
@@ -250,7 +221,7 @@ def estimate_missed(
     reviews = check_reviews(
         outcomes, reasons, probabilities, ids=ids, challenger=challenger, values=values
     )
-    largest = _largest_value(reviews, max_value)
+    largest = largest_value(reviews, max_value)
     confidence = check_confidence(confidence)
     error = 1 - confidence
     if look is not None:
@@ -261,20 +232,6 @@ def estimate_missed(
         for period, part in reviews.split(periods)
     }
     return replace(of_all, by_period=parts)
-
-
-def _largest_value(reviews: Reviews, max_value: float | None) -> float:
-    """Return the largest value that a case can have; no case at hand may exceed it."""
-    if reviews.values is None:
-        return math.nan
-    largest = float(reviews.values.max(initial=0.0))
-    if max_value is None:
-        return largest or 1.0
-    if check_positive("max_value", max_value) < largest:
-        raise ValueError(
-            f"max_value={max_value:g} must be at least the value of every case; got {largest:g}."
-        )
-    return float(max_value)
 
 
 def _estimate(
@@ -288,7 +245,7 @@ def _estimate(
     most = hits + reviews.count(probed & reviews.is_unknown)
     found = reviews.count(by_score & reviews.is_rare)
     at_most = found + reviews.count(by_score & reviews.is_unknown)
-    estimate = _known_estimate(reviews)
+    estimate = known_estimate(reviews)
     return MissedEstimate(
         n_probes=reviews.count(probed),
         n_hits=hits,
@@ -297,72 +254,16 @@ def _estimate(
         missed=estimate - hits,
         missed_low=max(rare_below.low - most, 0.0),
         missed_high=rare_below.high - hits,
-        detection=_detection(found, hits, estimate, otherwise=math.nan),
-        detection_low=_detection(found, hits, rare_below.high, otherwise=0.0),
-        detection_high=_detection(at_most, most, max(rare_below.low, most), otherwise=1.0),
+        detection=share_found(found, hits, estimate, otherwise=math.nan),
+        detection_low=share_found(found, hits, rare_below.high, otherwise=0.0),
+        detection_high=share_found(at_most, most, max(rare_below.low, most), otherwise=1.0),
         prevalence=_share(found + estimate, n_cases),
         prevalence_low=_share(found + rare_below.low, n_cases),
         prevalence_high=min(_share(at_most + rare_below.high, n_cases), 1.0),
         confidence=confidence,
         challenger=_judge_challenger(reviews, error),
-        value=_in_values(reviews, n_cases, error, largest),
+        value=in_values(reviews, n_cases, error, largest),
     )
-
-
-def _in_values(
-    reviews: Reviews, n_cases: int | None, error: float, largest: float
-) -> MissedValue | None:
-    """Estimate the value of what is missed, whatever unknown outcomes may be."""
-    if (values := reviews.values) is None:
-        return None
-    probed, rare = reviews.is_probe, reviews.is_rare
-    by_score, maybe = reviews.is_selected & ~probed, rare | reviews.is_unknown
-    hits, most, found, at_most = (
-        float(values[mask].sum())
-        for mask in (probed & rare, probed & maybe, by_score & rare, by_score & maybe)
-    )
-    estimate = _known_estimate(reviews, values)
-    low, high = _value_below(reviews, values, ~by_score, error, largest, n_cases == values.size)
-    return MissedValue(
-        found=found,
-        missed=estimate - hits,
-        missed_low=max(low - most, 0.0),
-        missed_high=high - hits,
-        share=_detection(found, hits, estimate, otherwise=math.nan),
-        share_low=_detection(found, hits, high, otherwise=0.0),
-        share_high=_detection(at_most, most, max(low, most), otherwise=1.0),
-        max_value=largest,
-    )
-
-
-def _value_below(
-    reviews: Reviews, values: Floats, below: Mask, error: float, largest: float, all_listed: bool
-) -> Interval:
-    """Return the interval for the value of all rare cases below the cut.
-
-    If all cases are listed, a few large values are not left to the draw: they count as rare above,
-    unless a probe was common, and below only if one was rare. Which ones is fixed by the values.
-    """
-    shares, rare = reviews.strata(reviews.is_rare)[1], reviews.is_rare
-    maybe = (rare | reviews.is_unknown | ~reviews.is_probe) & below
-    most = float(values[maybe].sum()) if all_listed else math.inf
-    if not shares.size:
-        return Interval(0.0, most)
-    limit = _largest_drawn(values[below], 1 / shares.min()) if all_listed else largest
-    drawn, large = reviews.is_probe & (values <= limit), values > limit
-    weights, unit = np.zeros(values.size), (limit or 1.0) / shares.min()
-    weights[drawn] = values[drawn] / reviews.probabilities[drawn] / unit
-    low = unit * total_lower(weights[drawn & rare], error=error / 2)
-    high = unit * total_upper(weights[drawn & maybe], error=error / 2)
-    low += float(values[large & below & rare].sum())
-    return Interval(low, min(high + float(values[large & maybe].sum()), most))
-
-
-def _largest_drawn(values: Floats, weight: float) -> float:
-    """Return the value up to which the draw is better than to count all that is above it."""
-    ranked = np.append(np.sort(values)[::-1], 0.0)
-    above = np.append(0.0, np.cumsum(ranked[:-1]))
-    return float(ranked[np.argmin(above + _WITHOUT_HITS * weight * ranked)])
 
 
 def _share(rare: float, n_cases: int | None) -> float:
@@ -378,26 +279,6 @@ def _rare_below(reviews: Reviews, below: int | None, error: float) -> Interval:
     low = count_interval(hits, shares, error=error).low
     high = count_interval(most, shares, error=error).high
     return Interval(low, high if below is None else min(high, float(below)))
-
-
-def _known_estimate(reviews: Reviews, values: Floats | None = None) -> float:
-    """Return the estimate from known outcomes; unknown ones count as if they were like those."""
-    _, shares, drawn = reviews.strata(reviews.is_rare)
-    known = drawn - reviews.strata(reviews.is_unknown)[0]
-    if not shares.size or np.any((known == 0) & (drawn > 0)):
-        return math.nan
-    hits = reviews.is_probe & reviews.is_rare
-    places = np.searchsorted(shares, reviews.probabilities[hits])
-    chances = (shares * known / np.maximum(drawn, 1))[places]
-    return float(np.sum((np.ones(places.size) if values is None else values[hits]) / chances))
-
-
-def _detection(found: float, hits: float, rare_below: float, *, otherwise: float) -> float:
-    """Return the share found; `otherwise` if there may be no rare case at all."""
-    if math.isinf(rare_below):
-        return 0.0
-    rare = found + rare_below
-    return (found + hits) / rare if rare > 0 else otherwise
 
 
 def _judge_challenger(reviews: Reviews, error: float) -> ChallengerResult | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -164,6 +165,26 @@ def _refuse(wrong: Mask, words: str) -> None:
 def estimated_count(hits: Rows, shares: Floats) -> float:
     """Return the unbiased estimate: each hit stands for as many cases as one probe was drawn of."""
     return float(np.sum(hits / shares))
+
+
+def known_estimate(reviews: Reviews, values: Floats | None = None) -> float:
+    """Return the estimate from known outcomes; unknown ones count as if they were like those."""
+    _, shares, drawn = reviews.strata(reviews.is_rare)
+    known = drawn - reviews.strata(reviews.is_unknown)[0]
+    if not shares.size or np.any((known == 0) & (drawn > 0)):
+        return math.nan
+    hits = reviews.is_probe & reviews.is_rare
+    places = np.searchsorted(shares, reviews.probabilities[hits])
+    chances = (shares * known / np.maximum(drawn, 1))[places]
+    return float(np.sum((np.ones(places.size) if values is None else values[hits]) / chances))
+
+
+def share_found(found: float, hits: float, rare_below: float, *, otherwise: float) -> float:
+    """Return the share found; `otherwise` if there may be no rare case at all."""
+    if math.isinf(rare_below):
+        return 0.0
+    rare = found + rare_below
+    return (found + hits) / rare if rare > 0 else otherwise
 
 
 def count_interval(hits: Rows, shares: Floats, *, error: float) -> Interval:

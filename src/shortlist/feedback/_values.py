@@ -1,0 +1,131 @@
+"""What is missed in values, such as money: each hit stands for its value over its probability."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._core.arrays import Floats, Mask
+from .._core.intervals import Interval, total_lower, total_upper
+from .._core.validation import check_positive
+from .._core.written import number, percent
+from ._reviews import Reviews, known_estimate, share_found
+
+# About how many times the largest value the upper end is if no probe is rare.
+_WITHOUT_HITS = 4.0
+
+
+@dataclass(frozen=True)
+class MissedValue:
+    """What is missed in values, such as money, rather than in cases.
+
+    Attributes
+    ----------
+    found : float
+        Value of the rare cases among those selected by score.
+    missed, missed_low, missed_high : float
+        Value of the rare cases that nobody reviewed: estimate and interval.
+    share, share_low, share_high : float
+        Share of the value of all rare cases that the policy found, probes included.
+    max_value : float
+        The intervals hold if no case below the cut is worth more than this.
+
+    Examples
+    --------
+    Two probes at one in ten, one of them a rare case worth 50, which stands for nine others:
+
+    >>> from shortlist.feedback import estimate_missed
+    >>> reasons, chances = ["score", "probe", "probe"], [1, 0.1, 0.1]
+    >>> answer = estimate_missed([True, True, False], reasons, chances, values=[80, 50, 20])
+    >>> answer.value.found, answer.value.missed
+    (80.0, 450.0)
+    """
+
+    found: float
+    missed: float
+    missed_low: float
+    missed_high: float
+    share: float
+    share_low: float
+    share_high: float
+    max_value: float
+
+    def __str__(self) -> str:
+        return (
+            f"In value: {number(self.found)} found by score, {number(self.missed)} missed, between "
+            f"{number(self.missed_low)} and {number(self.missed_high)}, if no case below the cut "
+            f"is worth more than {number(self.max_value)}; {percent(self.share)} of all value is "
+            f"found, between {percent(self.share_low)} and {percent(self.share_high)}."
+        )
+
+
+def largest_value(reviews: Reviews, max_value: float | None) -> float:
+    """Return the largest value that a case can have; no case at hand may exceed it."""
+    if reviews.values is None:
+        return math.nan
+    largest = float(reviews.values.max(initial=0.0))
+    if max_value is None:
+        return largest or 1.0
+    if check_positive("max_value", max_value) < largest:
+        raise ValueError(
+            f"max_value={max_value:g} must be at least the value of every case; got {largest:g}."
+        )
+    return float(max_value)
+
+
+def in_values(
+    reviews: Reviews, n_cases: int | None, error: float, largest: float
+) -> MissedValue | None:
+    """Estimate the value of what is missed, whatever unknown outcomes may be."""
+    if (values := reviews.values) is None:
+        return None
+    probed, rare = reviews.is_probe, reviews.is_rare
+    by_score, maybe = reviews.is_selected & ~probed, rare | reviews.is_unknown
+    hits, most, found, at_most = (
+        float(values[mask].sum())
+        for mask in (probed & rare, probed & maybe, by_score & rare, by_score & maybe)
+    )
+    estimate = known_estimate(reviews, values)
+    low, high = _value_below(reviews, values, ~by_score, error, largest, n_cases == values.size)
+    return MissedValue(
+        found=found,
+        missed=estimate - hits,
+        missed_low=max(low - most, 0.0),
+        missed_high=high - hits,
+        share=share_found(found, hits, estimate, otherwise=math.nan),
+        share_low=share_found(found, hits, high, otherwise=0.0),
+        share_high=share_found(at_most, most, max(low, most), otherwise=1.0),
+        max_value=largest,
+    )
+
+
+def _value_below(
+    reviews: Reviews, values: Floats, below: Mask, error: float, largest: float, all_listed: bool
+) -> Interval:
+    """Return the interval for the value of all rare cases below the cut.
+
+    If all cases are listed, a few large values are not left to the draw: they count as rare above,
+    unless a probe was common, and below only if one was rare. Which ones is fixed by the values.
+    """
+    shares, rare = reviews.strata(reviews.is_rare)[1], reviews.is_rare
+    maybe = (rare | reviews.is_unknown | ~reviews.is_probe) & below
+    most = float(values[maybe].sum()) if all_listed else math.inf
+    if not shares.size:
+        return Interval(0.0, most)
+    limit = _largest_drawn(values[below], 1 / shares.min()) if all_listed else largest
+    drawn, large = reviews.is_probe & (values <= limit), values > limit
+    weights, unit = np.zeros(values.size), (limit or 1.0) / shares.min()
+    weights[drawn] = values[drawn] / reviews.probabilities[drawn] / unit
+    low = unit * total_lower(weights[drawn & rare], error=error / 2)
+    high = unit * total_upper(weights[drawn & maybe], error=error / 2)
+    low += float(values[large & below & rare].sum())
+    return Interval(low, min(high + float(values[large & maybe].sum()), most))
+
+
+def _largest_drawn(values: Floats, weight: float) -> float:
+    """Return the value up to which the draw is better than to count all that is above it."""
+    ranked = np.append(np.sort(values)[::-1], 0.0)
+    above = np.append(0.0, np.cumsum(ranked[:-1]))
+    return float(ranked[np.argmin(above + _WITHOUT_HITS * weight * ranked)])
