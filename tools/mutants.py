@@ -46,6 +46,7 @@ INVITED = ("tests/tables/test_turnout_lists.py",)
 DURABLE = ("tests/stream/test_durable.py",)
 SWAP = ("tests/service/test_swap.py",)
 CLOCK = ("tests/service/test_clock.py",)
+SHADOW = ("tests/service/test_shadow.py", "-k", "sqlite or missing or complete or verdict")
 DRIFT = ("tests/service/test_drift_alarm.py", "-k", "first or restart or anew")
 SHIFTS = ("tests/statistical/test_report_drift.py", "-k", "seldom")
 WORK = ("tests/online/test_budget_work.py",)
@@ -181,11 +182,17 @@ MUTANTS = [
     Mutant("stored twice, hashed twice", "_core/ids.py", "    by_rows.sum_duplicates()\n", "", ("tests/thresholds/test_hashing.py",)),
     Mutant("a row's fold depends on the batch", "thresholds/rules.py", "picks(np.arange(n_rows(facts.X)))", "np.linspace(0, 0.99, n_rows(facts.X))", EVERY_ROW),
     # Write, sync, answer
-    Mutant("a switch waits for nobody", "service/_models.py", "return sum(model not in json.loads(loaded) for (loaded,) in rows)", "return 0", SWAP),
-    Mutant("a model is loaded under the lock", "service/_decider.py", "self._was_quick and model in self._models.loaded", "self._was_quick", SWAP),
-    Mutant("a model of any unit", "service/_models.py", "if len(units) > 1 or (", "if (", SWAP),
-    Mutant("a model of any columns", "service/_models.py", "if error is not None and (case or", "if False and (case or", SWAP),
-    Mutant("the id follows the model", "service/setup.py", "                id_fields=model.id_fields,\n", "", SWAP),
+    Mutant("a switch waits for nobody", "service/_models.py", "return sum(model not in json.loads(loaded) for (loaded,) in rows)", "return 0", (*SWAP, "-k", "two_swaps and sqlite")),
+    Mutant("a model is loaded under the lock", "service/_decider.py", "self._was_quick and model in self._models.loaded", "self._was_quick", (*SWAP, "-k", "queue_is_locked and sqlite")),
+    Mutant("a model of any unit", "service/_models.py", "if len(units) > 1 or (", "if (", (*SWAP, "-k", "not_fit and False")),
+    Mutant("a model of any columns", "service/_models.py", "if error is not None and (case or", "if False and (case or", (*SWAP, "-k", "not_fit and False")),
+    Mutant("the id follows the model", "service/setup.py", "                id_fields=model.id_fields,\n", "", (*SWAP, "-k", "id_column and sqlite")),
+    Mutant("a shadow decides", "service/_decider.py", "            case.shadow = None if item is None or item.error is not None else item.score\n", "            case.shadow = None\n            case.score = case.score if item is None or item.error is not None else item.score\n", SHADOW),
+    Mutant("a shadow must have a score", "service/_decider.py", "        for case, item in zip_longest(cases, items):\n", "        for case, item in zip_longest(cases, items):\n            if item is not None and item.error is not None:\n                case.answer = item.error\n", SHADOW),
+    Mutant("a shadow is promoted on outcomes that are missing", "service/_shadow.py", "float(n_rare + n_unknown + min(high, unseen))", "float(n_rare + min(high, unseen))", SHADOW),
+    Mutant("later outcomes count at an earlier look", "service/_status.py", "AND outcome.at < ? ORDER BY", "AND ? > 0 ORDER BY", SHADOW),
+    Mutant("looks at a shadow are not counted", "service/_shadow.py", "return rows, max(view.number - period - 1, 0)", "return rows, 1", SHADOW),
+    Mutant("nothing is refused early", "service/app.py", "            call.check_room(route.name)\n            body", "            body", ("tests/service/test_api.py", "-k", "too_many")),
     Mutant("a period that was left begins anew", "service/_group.py", "self._ended.get(number) or self._left_before(number)", "(0, 0, 0, 0)", CLOCK),
     Mutant("a clock before the last decision is silent", "service/_status.py", "if ahead > FAR_AHEAD:", "if False:", CLOCK),
     Mutant("no sync of a decision", "service/_sqlite.py", "{'FULL' if self._sync else 'OFF'}", "OFF", DURABLE),

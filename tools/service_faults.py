@@ -120,14 +120,14 @@ def mutate(name):
         _decider.Decider._decide = early
     elif name == "no-rewind":
         _decider.Replica.fork = lambda self: self
-        doubt = _decider.Decider._doubt
+        recover = _decider.Decider._recover
 
         def go_on(self, *args):
             replica = self.replica
-            doubt(self, *args)
+            recover(self, *args)
             self.replica = replica
 
-        _decider.Decider._doubt = go_on
+        _decider.Decider._recover = go_on
 
 
 # --- clients, which write down what they were told ------------------------------------------------
@@ -267,6 +267,7 @@ class Bench:
     def hurt(self):
         """Do one of the bad things."""
         things = ["kill", "kill", "kill", "pause", "pause", "clock", "disk"]
+        things += ["swap", "shadow", "capacity"]
         things += ["session", "session"] if self.server else ["disk"]
         if self.rng.random() < 0.03:
             things = ["restart", "database"] if self.server else ["restart"]
@@ -312,6 +313,38 @@ class Bench:
                 resource.prlimit(
                     pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
                 )
+
+    def ask(self, method, path, body=None):
+        """Ask some service for a change; whether that works does not matter."""
+        kind = "application/octet-stream" if isinstance(body, bytes) else "application/json"
+        link = http.client.HTTPConnection(
+            "127.0.0.1", self.rng.choice(list(self.services)), timeout=6
+        )
+        with contextlib.suppress(OSError, http.client.HTTPException), contextlib.closing(link):
+            link.request(method, f"/v1/queues/default/{path}", body, {"Content-Type": kind})
+            return link.getresponse().status
+        return 0
+
+    def do_shadow(self):
+        """Let a model score besides, or no longer."""
+        if self.rng.random() < 0.7:
+            self.ask("PUT", "shadow", b"model %d" % self.rng.choice((1, 2)))
+        else:
+            self.ask("DELETE", "shadow")
+
+    def do_swap(self):
+        """Let another model decide: that of the shadow, the one before, or a given one."""
+        path = self.rng.choice(("promote", "back", "model"))
+        self.ask("POST", path, b"model %d" % self.rng.choice((1, 2)) if path == "model" else None)
+
+    def do_capacity(self):
+        """Lower the capacity, and raise it again."""
+        self.ask("PUT", "capacity", json.dumps({"count": CAPACITY - 3}))
+        time.sleep(0.1)
+        for _ in range(10):
+            if self.ask("PUT", "capacity", json.dumps({"count": CAPACITY})) == 200:
+                break
+            time.sleep(0.2)
 
     def do_session(self):
         """End a session of the database."""
@@ -383,14 +416,21 @@ def check(bench, paths):
     """Compare what clients were told with the database; return numbers and problems."""
     problems = Counter()
     rows = bench.query(
-        "SELECT seq, kind, at, period, case_id, score, threshold, slot FROM log ORDER BY seq"
+        "SELECT seq, kind, at, period, case_id, score, threshold, slot, model, shadow, body FROM "
+        "log ORDER BY seq"
     )
     problems["gaps"] = sum(row[0] != place for place, row in enumerate(rows, 1))
     problems["time runs back"] = sum(b[2] < a[2] for a, b in pairwise(rows))
-    stored, per_period = {}, defaultdict(list)
-    for seq, kind, at, period, case, score, threshold, slot in rows:
+    stored, per_period, models, besides = {}, defaultdict(list), 1, 0
+    for seq, kind, at, period, case, score, threshold, slot, model, shadow, body in rows:
+        if kind in (2, 6):
+            event = json.loads(body)
+            models, besides = event.get("model", models), event.get("shadow", besides)
         if kind == 0:
             problems["decided twice"] += case in stored
+            problems["decided by another model"] += model != models
+            by_shadow = score / model * besides if besides else None
+            problems["another shadow"] += shadow not in (None, by_shadow)
             stored[case] = (seq, score, threshold, slot is not None, at)
             if slot is not None:
                 per_period[period].append(slot)
@@ -409,7 +449,7 @@ def check(bench, paths):
                 continue
             n += 1
             given = (answer["flag"], answer["score"], answer["threshold"], answer["at"])
-            if score != answer["score"]:
+            if score * answer["model"] != answer["score"]:
                 problems["decided about another body"] += 1
             if case not in stored:
                 problems["acknowledged but lost"] += 1
@@ -423,10 +463,8 @@ def check(bench, paths):
     problems["order"] = _count_reordered(answers)
     flagged = Counter(int(given[3] // PERIOD) for given in told.values() if given[0])
     problems["over, as told"] = sum(max(count - CAPACITY, 0) for count in flagged.values())
-    with contextlib.suppress(Exception):
-        problems["alarms"] = len(
-            bench.query("SELECT kind FROM alarm WHERE kind IN ('replay', 'promise')")
-        )
+    logs = "".join(path.read_text() for path in bench.folder.glob("service-*.log"))
+    problems["alarms"] = logs.count("decided (replay)") + logs.count("decided (promise)")
     full = sum(len(slots) == CAPACITY for slots in per_period.values())
     periods = len({row[3] for row in rows if row[1] == 0})
     numbers = {
@@ -517,7 +555,10 @@ def run_faults(options):
 
 def write_line(path, kind, seed, numbers, problems):
     """Append the numbers of a run to a table."""
-    names = ("kill", "pause", "clock", "disk", "session", "restart", "database")
+    names = (
+        "kill", "pause", "clock", "disk", "session", "restart", "database", "swap", "shadow",
+        "capacity",
+    )  # fmt: skip
     line = {
         "store": kind, "seed": seed, "faults": sum(numbers["faults"].values()),
         **{name: numbers["faults"].get(name, 0) for name in names}, "answers": numbers["answers"],

@@ -130,6 +130,17 @@ class PlainModels:
         """Return a model."""
         return PlainModel(id)
 
+    def read(self, content):
+        """Return the model that a file names."""
+        return PlainModel(int(content.split()[-1]))
+
+    def add(self, content, store, model):
+        """Return a model, which the database has."""
+        return model
+
+    def check_fit(self, model, row, store):
+        """Let every model fit."""
+
 
 def calibration(n=2_000, seed=0):
     """Return scores of the plain model."""

@@ -262,6 +262,34 @@ def test_a_log_that_differs_stops_the_process(queue):
     assert ("replay",) in queue.query("SELECT kind FROM alarm")
 
 
+def test_alarms_end_when_cases_can_be_decided_again(queue):
+    """A new process ends those of others; one that still cannot decide raises its own again."""
+    hand = queue.hand()
+    hand.decide([("a", 1.0)])
+    kinds = lambda: {kind for (kind,) in queue.query("SELECT kind FROM alarm")}  # noqa: E731
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("shortlist.service._decider._ALARM_EVERY", 0.0)
+        for error, kind in ((KeyError("x"), "error"), (PromiseError("x"), "promise")):
+            patch.setattr(
+                hand.decider, "_decide", lambda *args, error=error: (_ for _ in ()).throw(error)
+            )
+            assert hand.decide([("b", 1.0)], patience=0.05)[0].status == 503
+            assert kind in kinds()
+        patch.undo()
+        assert hand.decide([("b", 1.0)])[0].reason in REASONS
+        assert kinds() == set()
+        patch.setattr("shortlist.service._decider._ALARM_EVERY", 0.0)
+        queue.hand().decide([("c", 0.0)])
+        hand.decider.replica.controller.state_floats[2] = 9.0
+        assert hand.decide([("d", 1.0)])[0].status == 503
+        assert kinds() == {"replay"}
+        queue.hand().decide([("e", 0.0)])
+        assert kinds() == set()
+        assert hand.decide([("f", 1.0)])[0].status == 503
+        assert kinds() == {"replay"}
+        assert hand.decider.stopped.count("stopped deciding") == 1
+
+
 def test_the_database_itself_refuses_a_flag_too_many(queue):
     """A wrong program cannot write the fourth flag of three, a slot twice, or change the log."""
     hand = queue.hand()

@@ -330,9 +330,13 @@ def test_headers_that_do_not_end_are_not_waited_for(untouched, monkeypatch):
     assert untouched.get("/v2/health/live").status_code == 200
 
 
-def test_headers_without_end_are_refused(untouched):
-    """A service keeps some kilobytes of them, and no more."""
+@pytest.mark.parametrize("before", [0, 2])
+def test_headers_without_end_are_refused(untouched, before):
+    """A service keeps some kilobytes of them, and no more; also of later requests."""
     with raw(untouched) as link:
+        for _ in range(before):
+            link.sendall(b"GET /v2/health/live HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+            assert link.recv(4_096).startswith(b"HTTP/1.1 200")
         link.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n")
         with contextlib.suppress(OSError):
             for _ in range(1_000):

@@ -206,7 +206,7 @@ class Decider:
     def _join(self) -> Replica:
         """Return the controller of the queue, after connecting and reading if need be."""
         if self.stopped is not None:
-            raise StoreError(self.stopped)
+            raise ReplayError(self.stopped)
         if self._store.link is None:
             self._store.connect()
         if self.replica is None:
@@ -227,9 +227,10 @@ class Decider:
         replica.follow(entries)
         self._moment(row, replica)
         self._store.commit(Group(row, []))
-        # Whoever raised it may have ended; a process whose clock is still wrong raises it again.
-        self._store.clear_alarm(str(self.queue), "clock")
-        self._alarmed.pop("clock", None)
+        # Whoever raised an alarm may have ended; who still cannot decide raises it again.
+        for kind in ("error", *_KINDS.values()):
+            self._store.clear_alarm(str(self.queue), kind)
+        self._alarmed.clear()
 
     def _is_quick(self, model: int) -> bool:
         """Whether a model is loaded, and has scored the last batch within a few milliseconds.
@@ -357,7 +358,7 @@ class Decider:
             self._alarm(kind, error)
         self.ready = False
         if kind == "replay":
-            self.stopped = f"This process has stopped deciding. {error}"
+            self.stopped = self.stopped or f"This process has stopped deciding. {error}"
         if kind == "clock":
             self._store.rollback()
             self._refuse(Problem(503, "clock", str(error)), math.inf)

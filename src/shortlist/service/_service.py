@@ -122,14 +122,10 @@ class Service:
         self.loop = asyncio.get_running_loop()
         open_all = partial(self.ask, self._open)
         keep_up = partial(self.loop.run_in_executor, None, self.roster.keep_up)
-        kept: dict[Callable[[], Awaitable[None]], float] = {
-            open_all: _FRESH,
-            keep_up: _SOON,
-            self._answer_late: _SOON,
-        }
-        self._tasks = [asyncio.create_task(self._repeat(*each)) for each in kept.items()]
         with contextlib.suppress(Problem):
             await open_all()
+        kept: Any = {open_all: _FRESH, keep_up: _SOON, self._answer_late: _SOON}
+        self._tasks = [asyncio.create_task(self._repeat(*each)) for each in kept.items()]
 
     async def _repeat(self, work: Callable[[], Awaitable[None]], seconds: float) -> None:
         while True:

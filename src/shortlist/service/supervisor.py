@@ -36,7 +36,7 @@ _LONGEST_HOLD = 2.0  # seconds
 _DRAIN = 10
 _BACKLOG = 2_048
 _SWITCH = 0.0005  # seconds that one thread of a worker may keep the others waiting
-_SLOWEST_HEADERS, _MOST_HEADERS = 10.0, 64 << 10  # seconds, and bytes of a first request
+_SLOWEST_HEADERS, _MOST_HEADERS = 10.0, 64 << 10  # seconds, and bytes
 _MOST_STARTS = 20  # of one worker in a minute; more means that it cannot start
 
 
@@ -96,8 +96,18 @@ class HttpProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
     def connection_made(self, transport: Any) -> None:
         """Wait for the first headers."""
         super().connection_made(transport)
-        self._n_bytes = 0
+        self._n_bytes, self._in_headers = 0, False
         self._timer: Any = self.loop.call_later(_SLOWEST_HEADERS, transport.close)
+
+    def on_message_begin(self) -> None:
+        """Count the headers of each request anew; h11, if it reads them, has its own limit."""
+        super().on_message_begin()
+        self._n_bytes, self._in_headers = 0, True
+
+    def on_headers_complete(self) -> None:
+        """Count no body."""
+        self._in_headers = False
+        super().on_headers_complete()
 
     def data_received(self, data: bytes) -> None:
         """Read, and see whether headers have begun or come to their end."""
@@ -108,7 +118,7 @@ class HttpProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
         elif before is None or before.response_complete:
             if self._timer is None:
                 self._timer = self.loop.call_later(_SLOWEST_HEADERS, self.transport.close)
-            self._n_bytes += len(data) if before is None else 0
+            self._n_bytes += len(data) if self._in_headers else 0
             if self._n_bytes > _MOST_HEADERS and not self.transport.is_closing():
                 self.send_400_response("The headers are too long.")
 
