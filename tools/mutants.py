@@ -47,6 +47,7 @@ DURABLE = ("tests/stream/test_durable.py",)
 SWAP = ("tests/service/test_swap.py",)
 CLOCK = ("tests/service/test_clock.py",)
 SHADOW = ("tests/service/test_shadow.py", "-k", "sqlite or missing or complete or verdict")
+LOG = ("tests/service/test_log.py", "-k", "not postgresql")
 DRIFT = ("tests/service/test_drift_alarm.py", "-k", "first or restart or anew")
 SHIFTS = ("tests/statistical/test_report_drift.py", "-k", "seldom")
 WORK = ("tests/online/test_budget_work.py",)
@@ -195,6 +196,18 @@ MUTANTS = [
     Mutant("nothing is refused early", "service/app.py", "            call.check_room(route.name)\n            body", "            body", ("tests/service/test_api.py", "-k", "too_many")),
     Mutant("a period that was left begins anew", "service/_group.py", "self._ended.get(number) or self._left_before(number)", "(0, 0, 0, 0)", CLOCK),
     Mutant("a clock before the last decision is silent", "service/_status.py", "if ahead > FAR_AHEAD:", "if False:", CLOCK),
+    Mutant("an entry is not chained", "service/_chain.py", "return _hash([before, *kept.values()])", "return _hash([*kept.values()])", LOG),
+    Mutant("a seal without its salt", "service/_chain.py", '_hash([row["seal"], *(row[name]', "_hash([*(row[name]", LOG),
+    Mutant("links are not compared", "service/audit.py", "if place != self.last + 1 or head != hash:", "if place != self.last + 1:", LOG),
+    Mutant("heads are not compared", "service/audit.py", "if any(place == each and hash.hex() != kept", "if any(False and hash.hex() != kept", LOG),
+    Mutant("a cut tail passes", "service/audit.py", "if self._most > self.last:", "if False:", LOG),
+    Mutant("rows are not vouched for", "service/audit.py", "if there.get(key) != rows.get(key):", "if False:", LOG),
+    Mutant("counts are not compared", "service/audit.py", "*row[8:11]) != end:", "*row[8:11]) != end and False:", LOG),
+    Mutant("past periods are not compared", "service/audit.py", "if p != self._period} != past:", "if p != self._period} != past and False:", LOG),
+    Mutant("anything may be erased", "service/audit.py", "if entry.seq not in self._erased:", "if False:", LOG),
+    Mutant("any signature will do", "service/audit.py", "if key is not None and not hmac.compare_digest(signature, _signature(head, key)):", "if False:", LOG),
+    Mutant("a key never ends", "service/keys.py", "return key if time.time() < key.ends else None", "return key", LOG),
+    Mutant("a restored period goes on", "service/setup.py", "            if restored:\n", "            if False:\n", LOG),
     Mutant("no sync of a decision", "service/_sqlite.py", "{'FULL' if self._sync else 'OFF'}", "OFF", DURABLE),
     Mutant("no sync of the folder", "service/durable.py", "    sync_folder(path.parent)\n", "", DURABLE),
     Mutant("answer without a record", "service/durable.py", "            self._commit(maker.group())\n", "            self._row = maker.group().row\n", DURABLE),

@@ -5,20 +5,24 @@ import itertools
 import json
 import shutil
 import sqlite3
+import subprocess
 import time
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from typer.testing import CliRunner
 
-from shortlist.service._chain import link
+from shortlist.cli import app
+from shortlist.service._chain import link, seal_of
 from shortlist.service._reviews import OutcomeBody, add_outcome
 from shortlist.service.audit import audit_store, read_head
 from shortlist.service.databases import opened
 from shortlist.service.keys import KeyRing, list_keys, make_key, revoke_key
 from shortlist.service.settings import QueueSettings
 from shortlist.service.store import CAPACITY, VOUCHED, Entry
-from tests.service.helpers import FakeClock, Hand, new_queue
+from tests.service import helpers
+from tests.service.helpers import FakeClock, Hand, case, new_queue, serving
 
 PERIOD, KEY = 100.0, b"a secret"
 _numbers = itertools.count()
@@ -360,6 +364,14 @@ def test_probing_queues_go_on_after_an_erasure(address):
         hand.close()
 
 
+def test_a_seal_cannot_be_guessed():
+    """The same person has another seal in every row, and a row is checked without its salt."""
+    rows = [{"case_id": "a", "at": 1.0, "seal": bytes([salt]) * 16} for salt in (1, 2)]
+    assert len({seal_of(row) for row in rows}) == 2
+    erased = {"case_id": "other", "at": 1, "seal": seal_of(rows[0])}
+    assert link(b"", erased) == link(b"", rows[0])
+
+
 # --- keys with an end ----------------------------------------------------------------------------
 
 
@@ -379,3 +391,70 @@ def test_a_key_with_an_end_stops_working(address, monkeypatch):
         assert ring.check(lasting, "status", None).role == "read"
         with pytest.raises(Exception, match="valid key"):
             ring.check(ending, "status", None)
+
+
+# --- backups, and the commands -------------------------------------------------------------------
+
+
+def back_up(address, place, server):
+    """Copy a database while a service uses it, and return where the copy was restored."""
+    if server is None:
+        links = (contextlib.closing(sqlite3.connect(each)) for each in (address, place))
+        with next(links) as source, next(links) as target:
+            source.backup(target)
+        return str(place)
+    restored = server.new_database(f"restored{next(_numbers)}")
+    subprocess.run([server.bin / "pg_dump", "-Fc", "-f", place, address], check=True)
+    subprocess.run([server.bin / "pg_restore", "-d", restored, place], check=True)
+    return restored
+
+
+def test_a_restored_backup_gives_no_flag_twice(address, model_file, request, tmp_path):
+    """Nobody knows the flags that came after the backup: none are given until the next period."""
+    is_file = not address.startswith("postgresql")
+    server = None if is_file else request.getfixturevalue("postgres")
+    url = "/v1/queues/default/decisions"
+    with serving(address, model_file) as client:
+        client.post(url, json=[case(n, 10.0 * n) for n in range(30)])
+        with opened(address, only_read=True) as store:
+            early = read_head(store)
+        restored = back_up(address, tmp_path / "backup", server)
+        client.post(url, json=[case(f"b{n}", 900.0 + n) for n in range(30)])
+        with opened(address, only_read=True) as store:
+            late = read_head(store)
+            [(given,)] = store.query("SELECT count(slot) FROM log")
+    helpers._STARTS[restored] = helpers._STARTS[address]
+    with serving(restored, model_file, made={"restored": True}) as client:
+        told = client.post(url, json=[case(f"c{n}", 950.0 + n) for n in range(30)]).json()
+        status = client.get("/v1/queues/default/status").json()
+    assert given == 5
+    assert not any(each["flag"] for each in told)
+    assert [(each["from"], each["count"]) for each in status["scheduled"]] == [(status["ends"], 5)]
+    with opened(restored, only_read=True) as store:
+        assert audit_store(store, heads=[early])[0].problems == []
+        assert audit_store(store, heads=[late])[0].problems != []
+
+
+def test_heads_audits_and_erasure_by_command(address, model_file, tmp_path):
+    """What an operator types, on both databases."""
+    with serving(address, model_file) as client:
+        client.post("/v1/queues/default/decisions", json=[case(n, 30.0 * n) for n in range(30)])
+
+    def run(*words):
+        return CliRunner().invoke(app, ["serve", *map(str, words)])
+
+    secret, heads = tmp_path / "key", tmp_path / "heads"
+    secret.write_bytes(KEY)
+    heads.write_text(run("head", address, "--key", secret).stdout)
+    kept = ("audit", address, "--heads", heads, "--key", secret)
+    assert run(*kept).exit_code == 0
+    assert "Erased cases: 1." in run("erase", address, "--case", 29).stderr
+    assert run("erase", address).exit_code == 2
+    made = json.loads(
+        run("keys", "--make", "read", "--days", 9, "--database", address, "--json").stdout
+    )
+    assert made["role"] == "read"
+    assert "erased cases: 1." in run(*kept).stdout
+    with by_hand(address) as store:
+        store.query("UPDATE api_key SET ends = NULL")
+    assert run(*kept).exit_code == 2

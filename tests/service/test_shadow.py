@@ -75,12 +75,14 @@ def world(address, rng, *, periods, n, scores, probe=0.5, capacity=40, shadow=Tr
             clock.advance(PERIOD / 10)
         for answer in told[-n:]:
             if answer.flag:
-                hand.store._store.insert_next(
+                store = hand.store._store
+                number = store.insert_next(
                     "outcome", "number",
                     {"queue": queue, "case_id": answer.id, "reviewer": "r", "at": clock.wall,
                      "rare": bool(rare[int(answer.id.split("-")[1])])},
                     scope=("queue",),
                 )  # fmt: skip
+                store.note(clock.wall, "r", "outcome", None, {}, vouch=("outcome", queue, number))
     hand.close()
     return queue, told
 

@@ -263,7 +263,7 @@ def erase(
         from ..service.erasure import erase_cases
 
         before = None if days is None else time.time() - 86_400 * days
-        typer.echo(f"{erase_cases(store, case or [], before=before):,} cases are erased.", err=True)
+        typer.echo(f"Erased cases: {erase_cases(store, case or [], before=before):,}.", err=True)
 
 
 def audit(
@@ -305,7 +305,7 @@ def audit(
                 f"{each.queue}: {each.n_decisions:,} decisions and {each.n_flags:,} flags in "
                 f"{each.n_periods:,} periods; {each.n_replayed:,} decisions made again, "
                 f"{each.n_other:,} of other versions only checked; {each.n_rescored:,} flagged "
-                f"cases scored again, {each.n_erased:,} cases erased."
+                f"cases scored again; erased cases: {each.n_erased:,}."
             )
             for problem in each.problems:
                 typer.echo(f"  Problem: {problem}.")
