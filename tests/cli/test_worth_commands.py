@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 
 import numpy as np
 import pandas as pd
@@ -74,6 +75,18 @@ def test_flags_spend_the_budget_on_value(folder, tmp_path):
     assert f"They take {spent:,.6g} minutes; the capacity allows 600" in result.stderr
     assert "expected value" in result.stderr
     assert (flags.score[listed] > flags.score.drop(listed).quantile(0.9)).all()
+
+
+def test_scores_in_money_are_written_without_exponents(folder, tmp_path):
+    """A list of large sums, on the screen and on the page."""
+    large = new(folder).assign(amount=lambda table: 1e4 * table["amount"])
+    large.to_csv(tmp_path / "large.csv")
+    model, table = folder / "value.model", tmp_path / "large.csv"
+    done("report", model, table, "-o", tmp_path / "page.html")
+    scores = re.findall(r'class="score">([^<]*)<', (tmp_path / "page.html").read_text())
+    assert len(scores) == 10
+    for text in (done("select", model, table, "--count", 9, "--no-reasons").stdout, *scores):
+        assert not re.search(r"[0-9]e[+-][0-9]", text)
 
 
 def test_values_and_efforts_keep_their_names(folder, tmp_path):

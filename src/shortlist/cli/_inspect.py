@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .._core.written import number
 from ..exceptions import ModelFileError
 from . import _options as options
 from . import _shell as shell
@@ -135,4 +136,4 @@ def _facts(content: dict[str, Any], card: ModelCard, schema: TableSchema) -> dic
 
 
 def _threshold(value: float | None) -> str:
-    return "none: nothing is flagged" if value is None else f"{value:.6g}"
+    return "none: nothing is flagged" if value is None else number(value, 6)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .._core.files import check_writable
-from .._core.written import counted
+from .._core.written import counted, number
 from . import _options as options
 from . import _shell as shell
 
@@ -188,4 +188,4 @@ def _print(selected: Selection) -> None:
 def _text(column: str, value: Any) -> str:
     if column == "probability":
         return shell.percent(value)
-    return f"{value:.4g}" if column == "score" else "" if value is None else str(value)
+    return number(value, 4) if column == "score" else "" if value is None else str(value)

@@ -84,15 +84,15 @@ def _environment() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
+    filters: dict[str, Any] = {
         "percent": percent,
         "stated": lambda share: unbroken(stated_percent(share)),
         "number": number,
         "between": _between,
-        "score": _score,
         "short": short,
         "drift_bars": drift_bars,
     }
+    environment.filters |= filters
     return environment
 
 
@@ -103,11 +103,6 @@ def _file(name: str) -> str:
 
 def _between(interval: Any) -> str:
     return "–" if interval is None else unbroken(between(*interval))
-
-
-def _score(score: float | None) -> str:
-    """Format a score; infinite scores are None in the summary."""
-    return "–" if score is None else f"{score:.4g}"
 
 
 def _lines(summary: dict[str, Any]) -> list[dict[str, Any]]:

@@ -233,13 +233,14 @@ class _Job:
             )
         if self._n["not worth"]:
             notes.append(
-                f"Cases above the threshold that do not reach worth={self.worth:g} are not "
+                f"Cases above the threshold that do not reach worth={self.worth:.12g} are not "
                 f"flagged: {self._n['not worth']:,} here."
             )
         if self._n["too large"]:
             notes.append(
                 f"{self._n['too large']:,} cases take more than "
-                f"{self.model.classifier.max_effort:g} {self.model.unit}, the most that the model "
-                "promises for, and are not flagged. To allow more, fit with max_effort=..."
+                f"{number(self.model.classifier.max_effort, 12)} {self.model.unit}, the most that "
+                "the model promises for, and are not flagged. To allow more, fit with "
+                "max_effort=..."
             )
         return notes
