@@ -48,6 +48,7 @@ def test_chunks_are_small(tmp_path, monkeypatch):
     """A long table never stands in memory as a whole."""
     monkeypatch.setattr(formats, "_CHUNK_BYTES", 1000)
     monkeypatch.setattr(text_files, "_BLOCK_BYTES", 1000)
+    monkeypatch.setattr(text_files, "_BLOCKS_AT_ONCE", 1)
     monkeypatch.setattr(formats, "_CHUNK_ROWS", 100)
     frame = pd.DataFrame({"a": range(1000)})
     frame.to_csv(tmp_path / "t.csv", index=False)

@@ -63,6 +63,7 @@ def in_pieces(monkeypatch):
     def switch():
         monkeypatch.setattr(read, "_CHUNK_ROWS", 37)
         monkeypatch.setattr(_text_files, "_BLOCK_BYTES", 4_000)
+        monkeypatch.setattr(_text_files, "_BLOCKS_AT_ONCE", 1)
         monkeypatch.setattr(select, "_SPARE", 0)
         monkeypatch.setattr(cases, "_BLOCK_ROWS", 101)
 

@@ -6,6 +6,7 @@ import contextlib
 import csv
 import gzip
 import io
+import itertools
 import re
 import shutil
 import sys
@@ -26,6 +27,8 @@ load_extra("pyarrow.csv", needed_for="Reading tables")
 
 #: No row may be longer. Arrow reads up to 32 such blocks ahead.
 _BLOCK_BYTES = 1 << 21
+#: Models score many rows at once much faster than few.
+_BLOCKS_AT_ONCE = 8
 _LONGEST_HEADING = 1 << 20
 _MOST_TRIED = 1_000
 #: The first of them wins if they are equally frequent: names of columns may hold commas.
@@ -91,7 +94,8 @@ def _batches(
             strings_can_be_null=True,
         ),
     )
-    return (pa.Table.from_batches([batch]) for batch in reader)
+    several = iter(lambda: list(itertools.islice(reader, _BLOCKS_AT_ONCE)), [])
+    return (pa.Table.from_batches(batches).combine_chunks() for batches in several)
 
 
 def _cases(
