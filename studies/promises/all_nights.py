@@ -48,10 +48,10 @@ def rates(n: int, confidence: float, trials: int, rng: np.random.Generator) -> n
     return found
 
 
-def nights_table(trials: int) -> Table:
+def nights_table(trials: int, sizes: list[int]) -> Table:
     """Return a row for each number of scores, schedule and number of nights."""
     rng, rows = np.random.default_rng(0), []
-    for n in (1_000, 10_000):
+    for n in sizes:
         for schedule, error_of in SCHEDULES.items():
             for nights in NIGHTS:
                 over, used = np.zeros(trials, dtype=bool), 0.0
@@ -78,10 +78,11 @@ def nights_table(trials: int) -> Table:
 def main() -> None:
     """Run, save and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--trials", type=int, default=200)
+    parser.add_argument("--trials", type=int, default=100)
+    parser.add_argument("--scores", type=int, nargs="+", default=[1_000])
     parser.add_argument("--out", type=Path, default=HERE, help="folder of the summary")
     options = parser.parse_args()
-    rows = nights_table(options.trials)
+    rows = nights_table(options.trials, options.scores)
     write_table(rows, options.out / "all_nights.csv")
     print("\n".join(markdown_table(rows)))
 
