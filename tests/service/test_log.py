@@ -458,3 +458,16 @@ def test_heads_audits_and_erasure_by_command(address, model_file, tmp_path):
     with by_hand(address) as store:
         store.query("UPDATE api_key SET ends = NULL")
     assert run(*kept).exit_code == 2
+
+
+def test_a_running_service_can_be_audited(address, model_file):
+    """The audit sees one moment of the database, while others go on deciding."""
+    with serving(address, model_file) as client:
+        client.post("/v1/queues/default/decisions", json=case("first"))
+        with opened(address, only_read=True) as store:
+            rows = store.queues()
+            client.post("/v1/queues/default/decisions", json=[case(f"b{n}") for n in range(20)])
+            assert store.queues() == rows
+            assert audit_store(store)[0].problems == []
+        with opened(address, only_read=True) as store:
+            assert audit_store(store)[0].n_decisions == 21

@@ -86,7 +86,7 @@ class PostgresStore(Store):
 
     def connect_to_read(self) -> None:
         """Connect to a database, or to a copy of one; the server refuses every change."""
-        self._connect("SET default_transaction_read_only = on")
+        self._connect("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
     def _connect(self, session: str) -> None:
         with self._translated():

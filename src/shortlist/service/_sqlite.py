@@ -91,6 +91,7 @@ class SQLiteStore(Store):
         is_copy = not Path(f"{self.path}-wal").exists()
         try:
             self._link_to("mode=ro&immutable=1" if is_copy else "mode=ro")
+            self.link.execute("BEGIN")  # everything that is read is of one moment
         except sqlite3.Error as error:
             raise StoreError(f"{self.path} cannot be opened: {error}") from error
 
