@@ -932,7 +932,7 @@ recalibrated(
     "--per",
     5,
     code=2,
-    words=("--capacity 9 --per 5 must not",),
+    words=("must not flag more items than there are",),
 )
 recalibrated("labels", "--target", "fraud", "--multiple", 2)
 recalibrated("wrong labels", "--target", "frod", code=2, words=("--target",))
