@@ -365,3 +365,14 @@ def test_the_metrics_count_every_alarm_of_the_status(service):
     service.put(f"{BASE}/capacity", json={"count": 1})
     assert [each["kind"] for each in service.get(f"{BASE}/status").json()["alarms"]] == ["rate"]
     assert count()
+
+
+def test_options_may_come_from_the_environment():
+    """All of them, under their names."""
+    from typer.testing import CliRunner
+
+    from shortlist.cli import app
+
+    given = {"SHORTLIST_COUNT": "5", "SHORTLIST_PERIOD": "nonsense"}
+    told = CliRunner().invoke(app, ["serve", "model"], env=given)
+    assert (told.exit_code, "--period nonsense" in told.output) == (2, True)

@@ -181,7 +181,11 @@ app = typer.Typer(
     name="shortlist", cls=_Program, help=_HELP, no_args_is_help=True, add_completion=True
 )
 for _command in _COMMANDS:
-    app.command(cls=_Serve if _command is serve else _Command)(_answering(_command))
+    if _command is serve:  # SHORTLIST_COUNT is --count, and so on
+        _settings = {"auto_envvar_prefix": "SHORTLIST"}
+        app.command(cls=_Serve, context_settings=_settings)(_answering(_command))
+    else:
+        app.command(cls=_Command)(_answering(_command))
 _behind_serve = typer.Typer()
 for _behind in (keys, head, audit, erase):
     _behind_serve.command(cls=_Command)(_answering(_behind))
