@@ -212,9 +212,10 @@ def write_table(path: Path, n_rows: int) -> None:
 def run_in(tree: Path, name: str, table: Path) -> float:
     """Run a workload in a process with a tree on its path."""
     environment = os.environ | {"PYTHONPATH": str(tree.resolve()), "OMP_NUM_THREADS": "1"}
+    environment |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     answer = subprocess.run(
         [sys.executable, __file__, "--child", name, "--table", str(table)],
-        env=environment, check=True, capture_output=True, text=True,
+        env=environment, check=True, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     return float(json.loads(answer.stdout.splitlines()[-1]))
 
