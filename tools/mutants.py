@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
 EXACT = ("tests/properties/test_exact_promises.py",)
-DATABASES = ("tests/tables/test_databases.py",)
+DATABASES = ("tests/tables/test_databases.py", "-k", "killed or password or changed or together")
 IDS = ("tests/properties/test_id_laws.py",)
 GROUPS = ("tests/thresholds/test_groups.py",)
 GROUPED_FIT = (

@@ -8,6 +8,8 @@ import sys
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from numpy.testing import assert_array_equal
 from typer.testing import CliRunner
@@ -141,6 +143,15 @@ def test_answers_that_do_not_fit_leave_nothing(url, model_file, monkeypatch):
         assert result.exit_code == 2, result.output
         assert [line[:7] for line in result.stderr.splitlines()][-1] == "Error: "
         assert run(url, f"SELECT count(*) FROM {table}") == [(0,)]
+
+
+def test_batches_are_committed_together(url, monkeypatch):
+    """Each run adds its rows."""
+    monkeypatch.setattr(databases, "_CHUNK_ROWS", 3)
+    for times in (1, 2):
+        with databases.append_whole(DatabaseTable(f"{url}#small")) as file:
+            pq.write_table(pa.table({"case": ["a", "b", None, "d"], "n": [1, 2, 3, None]}), file)
+        assert run(url, "SELECT count(*), sum(n) FROM small") == [(4 * times, 6 * times)]
 
 
 KILLED = """
