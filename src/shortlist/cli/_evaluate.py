@@ -190,7 +190,7 @@ def _print_curve(points: Any) -> None:
 
 def _print_capacities(result: Evaluation) -> None:
     of_work = result.money is not None and result.money.unit != "cases"
-    share = stated_percent(result.capacity_fraction)
+    share = (shell.percent if of_work else stated_percent)(result.capacity_fraction)
     capacity = f"budget pays for about {share} of them" if of_work else f"capacity is {share}"
     typer.echo(f"{result.n_items:,} cases; the model's {capacity}.")
     _print_curve(result.capacities)
