@@ -212,6 +212,16 @@ def test_a_database_is_not_changed_by_reading(url):
     assert run(url, "SELECT count(*) FROM old_cases") == [(1_500,)]
 
 
+def test_no_database_is_made_or_changed_by_reading(tmp_path):
+    """One that does not exist is an error, and still does not exist afterwards."""
+    with (
+        pytest.raises(TableError, match="cannot be used"),
+        open_table(DatabaseTable(f"sqlite:///{tmp_path / 'none.db'}#cases")),
+    ):
+        pass
+    assert not (tmp_path / "none.db").exists()
+
+
 @pytest.mark.parametrize(
     ("address", "words"),
     [
