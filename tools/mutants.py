@@ -193,7 +193,7 @@ MUTANTS = [
     Mutant("a shadow is promoted on outcomes that are missing", "service/_shadow.py", "float(n_rare + n_unknown + min(high, unseen))", "float(n_rare + min(high, unseen))", SHADOW),
     Mutant("later outcomes count at an earlier look", "service/_status.py", "AND outcome.at < ? ORDER BY", "AND ? > 0 ORDER BY", SHADOW),
     Mutant("looks at a shadow are not counted", "service/_shadow.py", "return rows, max(view.number - period - 1, 0)", "return rows, 1", SHADOW),
-    Mutant("nothing is refused early", "service/app.py", "            call.check_room(route.name)\n            body", "            body", ("tests/service/test_api.py", "-k", "too_many")),
+    Mutant("nothing is refused early", "service/_service.py", '        if action == "decide":\n', "        if False:\n", ("tests/service/test_api.py", "-k", "too_many")),
     Mutant("a period that was left begins anew", "service/_group.py", "self._ended.get(number) or self._left_before(number)", "(0, 0, 0, 0)", CLOCK),
     Mutant("a clock before the last decision is silent", "service/_status.py", "if ahead > FAR_AHEAD:", "if False:", CLOCK),
     Mutant("an entry is not chained", "service/_chain.py", "return _hash([before, *kept.values()])", "return _hash([*kept.values()])", LOG),
