@@ -261,3 +261,24 @@ def test_a_rate_that_means_nothing_changes_nothing(rng):
         of_rare([0.0], prevalence=None)
     with pytest.raises(CapacityError, match="with the same n"):
         of_rare([0.0], period=None, expected_arrivals=None)
+
+
+def test_a_base_rate_is_not_shared_with_copies(rng):
+    """A copy follows another base rate without the first one."""
+    budget = of_rare(rng.normal(size=50))
+    before = budget.state()
+    budget.copy().set_prevalence(0.02)
+    assert budget.state() == before
+
+
+def test_a_base_rate_that_an_announced_multiple_cannot_have_changes_nothing(rng):
+    """Otherwise the change would be lost by an error when it is due."""
+    budget = of_rare(rng.normal(size=50), prevalence=0.01)
+    budget.decide(0.0, at=0.0)
+    budget.set_capacity(Capacity.multiple(50), at=100.0)
+    before = budget.state()
+    with pytest.raises(CapacityError, match="at most 1 / prevalence"):
+        budget.set_prevalence(0.05)
+    assert budget.state() == before
+    budget.decide(0.0, at=200.0)
+    assert budget.capacity == Capacity.multiple(50)

@@ -102,6 +102,38 @@ def test_an_id_waits_once():
     assert (pull.now, pull.n_waiting, pull.n_items) == (2.0, 0, 1)
 
 
+@pytest.mark.parametrize("many", [False, True])
+def test_a_decision_does_not_prolong_any_patience(many):
+    """An item that is decided at once settles first what was due before it."""
+    asked, decided = make(), make()
+    for pull in (asked, decided):
+        pull.add(-1.0, id="low", at=0.0)
+    if many:
+        decided.decide_many([-9.0, -9.0], at=0.99 * DAY)
+    else:
+        decided.decide(-9.0, at=0.99 * DAY)
+    assert asked.next(at=0.99 * DAY) is None
+    assert decided.n_waiting == 0
+    assert decided.next(at=0.99 * DAY) is None
+
+
+def test_a_case_that_waits_is_known_however_many_came_after_it():
+    """Neither added nor decided again, also after a restart and once flagged; then forgotten."""
+    pull = make(remember=1)
+    for id, score in (("a", 9.0), ("b", 8.0)):
+        pull.add(score, id=id, at=0.0)
+    for each in (pull, restarted(pull), pull.copy()):
+        assert not each.add(9.0, id="a", at=1.0)
+        assert each.decide(9.0, id="a", at=1.0).reason == "seen before"
+        assert each.decide_many([9.0, 9.0], ids=["a", "b"], at=1.0).flagged.sum() == 0
+    pull.decide(-9.0, id="c", at=5 * HOUR)  # both are flagged at the end of their patience
+    for each in (pull, restarted(pull)):
+        assert each.n_waiting == 0
+        assert not each.add(9.0, id="a", at=5 * HOUR)
+        assert [each.next(at=5 * HOUR).id for _ in range(2)] == ["a", "b"]
+        assert each.add(9.0, id="a", at=5 * HOUR)
+
+
 def test_a_model_is_not_swapped_under_waiting_cases():
     """Their scores are those of the old model."""
     pull = make()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import bisect
-import copy
 import math
 from collections import OrderedDict
 from typing import Any, NamedTuple, Self
@@ -15,8 +14,9 @@ from .._core.validation import check_positive
 from ..capacity import Capacity
 from ..exceptions import CapacityError
 from ._budget import BudgetController
-from ._inputs import TailScale, check_score
+from ._inputs import Arrivals, TailScale, check_score
 from ._pacing import take_flag
+from .decisions import MOMENT_REFUSED, REASONS, SEEN_BEFORE, Decision
 from .periods import read_period
 
 
@@ -113,6 +113,8 @@ class PullController(BudgetController):
         self._waiting: OrderedDict[int, WaitingCase] = OrderedDict()
         self._ranked: list[tuple[float, int]] = []
         self._flagged: list[WaitingCase] = []
+        # The ids of all these: a case that is here is known however many came after it.
+        self._here: set[Any] = set()
 
     @property
     def n_waiting(self) -> int:
@@ -143,7 +145,7 @@ class PullController(BudgetController):
         with self._lock:
             if self._repeat(id) is not None or not self._reach(moment):
                 return False
-            self._decide_new(score, moment, None, 1, deciding=False)
+            super()._decide_new(score, moment, None, 1, deciding=False)
             self._answers.keep(id, False, math.inf, 0.0)
             self._wait(WaitingCase(id, score, self.now))
             return True
@@ -166,11 +168,13 @@ class PullController(BudgetController):
         with self._lock:
             if not self._reach(moment):
                 return None
-            if self._flagged:
-                return self._flagged.pop(0)
-            if not self._ranked or not self._take(-self._ranked[0][0], 0, moment):
-                return None
-            return self._leave(self._ranked[0][1])
+            if not self._flagged:
+                if not self._ranked or not self._take(-self._ranked[0][0], 0, moment):
+                    return None
+                self._flagged.append(self._leave(self._ranked[0][1]))
+            case = self._flagged.pop(0)
+            self._here.discard(case.id)
+            return case
 
     def flagged(self, *, at: Any) -> list[WaitingCase]:
         """Return the cases that got a slot before anybody asked, each of them once.
@@ -189,9 +193,27 @@ class PullController(BudgetController):
         with self._lock:
             self._reach(moment)
             found, self._flagged = self._flagged, []
+            self._here.difference_update(case.id for case in found)
             return found
 
     # --- waiting -------------------------------------------------------------------------------
+
+    def _repeat(self, id: Any) -> Decision | None:
+        known = super()._repeat(id)
+        if known is None and id in self._here:
+            return Decision(False, math.inf, REASONS[SEEN_BEFORE], 0.0)
+        return known
+
+    def _decide_new(
+        self, score: float, moment: float, id: Any, work: int, deciding: bool = True
+    ) -> Decision:
+        """Settle first what is due: an item must not move the clock past the end of a patience."""
+        if not self._reach(moment):
+            return Decision(False, math.inf, REASONS[MOMENT_REFUSED], 0.0)
+        return super()._decide_new(score, moment, id, work, deciding)
+
+    def _count_plain(self, items: Arrivals) -> int:
+        return 0 if self._here else super()._count_plain(items)
 
     def _reach(self, moment: float) -> bool:
         """Settle all cases whose patience ends until a moment, unless the moment is refused."""
@@ -226,6 +248,8 @@ class PullController(BudgetController):
         self._leave(number)
         if self._take(case.score, n_ahead, ends):
             self._flagged.append(case)
+        else:
+            self._here.discard(case.id)
 
     def _take(self, score: float, n_ahead: int, moment: float) -> bool:
         self._make_due_changes(moment)
@@ -235,6 +259,7 @@ class PullController(BudgetController):
     def _wait(self, case: WaitingCase) -> None:
         number = next(reversed(self._waiting), -1) + 1
         self._waiting[number] = case
+        self._here.add(case.id)
         bisect.insort(self._ranked, (-case.score, number))
 
     def _leave(self, number: int) -> WaitingCase:
@@ -263,13 +288,14 @@ class PullController(BudgetController):
         for case in state["waiting"]:
             self._wait(_read_case(case))
         self._flagged = [_read_case(case) for case in state["kept"]]
+        self._here.update(case.id for case in self._flagged)
 
     def copy(self) -> Self:
         """Return a controller in the same state; each then goes on without the other."""
         with self._lock:
             other = super().copy()
             other._waiting, other._ranked = self._waiting.copy(), self._ranked.copy()
-            other._flagged = copy.copy(self._flagged)
+            other._flagged, other._here = self._flagged.copy(), self._here.copy()
             return other
 
 

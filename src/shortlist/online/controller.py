@@ -298,9 +298,11 @@ class Controller:
                 "change the capacity with set_capacity."
             )
         value = float(check_prevalence(prevalence))
-        self.capacity.as_ratio(value)  # an error changes nothing
         with self._lock:
-            self.options["prevalence"] = value
+            for capacity in (self.capacity, *(each for _, each in self._time.changes)):
+                if capacity.kind == "multiple":
+                    capacity.as_ratio(value)  # an error changes nothing
+            self.options = {**self.options, "prevalence": value}  # copies share the old ones
             self.apply_capacity(self.capacity)
         return self
 
