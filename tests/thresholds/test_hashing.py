@@ -116,3 +116,9 @@ def test_column_order_matters():
 def test_texts_can_be_rows():
     """A list of documents is a table with one column."""
     assert hash_rows(["spam", "ham", "spam"])[0] == hash_rows(["spam"])[0]
+
+
+def test_texts_that_are_no_text_have_keys():
+    """Half of a pair of surrogates, as undecodable bytes become, has no other encoding."""
+    halves = hash_ids(["\ud800", "\ud801"])
+    assert np.unique(halves).size == 2

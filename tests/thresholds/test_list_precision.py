@@ -12,6 +12,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
 from shortlist import Capacity, CapacityClassifier, Worth, select
+from shortlist._core.ranking import lift
 from shortlist.thresholds.precision import CommonScores
 
 
@@ -234,3 +235,35 @@ def test_how_many_common_items_a_list_needs():
         for m in (98, 99)
     ]
     assert lengths == [0, 20]
+
+
+# --- scores of two precisions -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("types", [("f4", "f8"), ("f8", "f4")])
+@pytest.mark.parametrize("score", [0.1, 0.3, 0.7])
+def test_ties_count_against_new_items_in_any_precision(types, score):
+    """All 99 common items have the score of the new one, whichever of them was rounded."""
+    own, known = types
+    batch, common = np.array([score] + [0.0] * 9, own), np.full(99, score, known)
+    assert our_list(batch, common, 1, 0.5) == 0
+
+
+def test_every_listed_item_passes_where_calibration_ties_more_items():
+    """Ten common items: half of all lists may have one of them, although each has only these.
+
+    Scores in single precision share a few cells, and the list is ordered by more digits.
+    """
+    rng, n_listed = np.random.default_rng(0), 0
+    for _ in range(400):
+        scores = (0.9999 + 1e-5 * rng.random(109)).astype(np.float32)
+        keys, order = rng.random(109), np.argsort(-scores[:10].astype(float))
+        common = CommonScores(lift(scores[10:]), keys[10:])
+        n_listed += common.length(scores[order].astype(float), keys[order], 10, 0.5) > 0
+    assert n_listed <= 200
+
+
+def test_common_scores_that_would_not_be_used():
+    """Without a promise they say nothing."""
+    with pytest.raises(ValueError, match="would not be used"):
+        select([0.9, 0.2], Capacity.count(1), common_scores=[0.1])

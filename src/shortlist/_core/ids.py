@@ -269,8 +269,10 @@ def _float_words(values: Doubles) -> Words:
 def _word(value: Any, seed: int) -> int:
     if isinstance(value, np.generic):
         value = value.item()
-    if isinstance(value, (str, bytes)):
-        return _text_word(value.encode() if isinstance(value, str) else value, seed)
+    if isinstance(value, str):
+        value = value.encode("utf-8", "surrogatepass")
+    if isinstance(value, bytes):
+        return _text_word(value, seed)
     if is_missing(value):
         return int(_MISSING)
     if isinstance(value, int) and -(2**63) <= value < 2**63:

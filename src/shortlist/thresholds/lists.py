@@ -23,7 +23,7 @@ from .._core.probing import (
     probe_seed,
 )
 from .._core.ranking import flag_exactly, keys_within, lift, rank
-from .._core.validation import check_scores, check_seed
+from .._core.validation import check_number, check_scores, check_seed
 from .._core.work import (
     are_equal,
     check_efforts,
@@ -256,11 +256,9 @@ def select(
     values, efforts = check_values(values, scores.size), check_efforts(efforts, scores.size)
     check_efforts_suit(check_capacity(capacity), efforts)
     items = Candidates(scores, keys_by_id(ids, seed=seed), values, efforts)
-    worth, common = check_worth(worth), None
-    if common_scores is not None:
-        known = check_scores(common_scores, name="common_scores")
-        common = CommonScores(known, np.zeros(known.size), lifted=False)
+    worth = check_worth(worth)
     precision = promised_precision(worth, act, probe=share)
+    common = _check_common(common_scores, needed=precision is not None or act is not None)
     if act is not None:
         most = Capacity.count(capacity.max_flags(scores.size, prevalence))
         found = items.in_tiers(act, common, lambda rest: rest.choose(most, worth))
@@ -429,12 +427,35 @@ def promised_precision(
 ) -> float | None:
     """Return the precision that a list promises; None if it promises none."""
     precision = worth.least if worth is not None and worth.kind == "precision" else None
+    check_act(act)
     if (precision is not None) + (act is not None) + bool(probe) > 1:
         raise ValueError(
             "Worth.precision(...), act=... and probe=... cannot be combined: each says which items "
             "of a list are chosen otherwise than by the capacity. Make a list for each."
         )
     return precision
+
+
+def check_act(act: Any) -> None:
+    """Raise an error unless `act` is a share, or None."""
+    if act is not None and not 0 < float(check_number("act", act)) <= 1:
+        raise ValueError(
+            f"act must lie above 0 and be at most 1: it is the share of the items to act on that "
+            f"is rare, such as 0.9; got {act!r}."
+        )
+
+
+def _check_common(common_scores: ArrayLike | None, *, needed: bool) -> CommonScores | None:
+    """Return the scores of common items, with which new items count as tied."""
+    if common_scores is None:
+        return None
+    if not needed:
+        raise ValueError(
+            "common_scores were given without worth=Worth.precision(...) or act=..., and would not "
+            "be used. Pass one of these, or leave the scores out."
+        )
+    known = check_scores(common_scores, name="common_scores")
+    return CommonScores(known, np.zeros(known.size), lifted=False)
 
 
 def tiers_of(flagged: Mask, acted: Mask | None) -> NDArray[np.str_]:

@@ -46,20 +46,27 @@ class CommonScores(NamedTuple):
 
     def n_before(self, scores: Floats, keys: Floats) -> Rows:
         """Return how many common items are at least as suspicious as each of some others."""
-        if self.lifted:
-            scores = lift(as_calibrated(scores, self.scores.dtype))
-        every = np.concatenate([scores, self.scores]), np.concatenate([keys, self.keys])
+        scores, known = self._on_one_grid(scores)
+        every = np.concatenate([scores, known]), np.concatenate([keys, self.keys])
         places, common = np.split(dense_places(*every), [scores.size])
         return np.searchsorted(np.sort(common), places, side="right")
+
+    def _on_one_grid(self, scores: Floats) -> tuple[Floats, Floats]:
+        """Return some scores and the common ones so that those of equal items are equal."""
+        if self.lifted:
+            return lift(as_calibrated(scores, self.scores.dtype)), self.scores
+        coarser = min(scores.dtype, self.scores.dtype, key=lambda each: each.itemsize)
+        return as_calibrated(scores, coarser), as_calibrated(self.scores, coarser)
 
     def length(self, scores: Floats, keys: Floats, n_items: int, precision: float) -> int:
         """Return how many of the first of `n_items` ranked items may be listed.
 
-        `scores` and `keys` are those of the items that the capacity allows, in order.
+        `scores` and `keys` are those of the items that the capacity allows, in order. Every listed
+        item must pass, also where calibration ties items that the order does not.
         """
         share, n_common = 1 - exact(precision), self.scores.size
         # In whole numbers of any size: p <= share * k / N.
-        n_before = self.n_before(scores, keys).astype(object)
+        n_before = np.maximum.accumulate(self.n_before(scores, keys)).astype(object)
         most = np.arange(1, scores.size + 1).astype(object) * share.numerator * (n_common + 1)
         passed = np.flatnonzero((1 + n_before) * share.denominator * n_items <= most)
         return int(passed[-1]) + 1 if passed.size else 0

@@ -30,7 +30,7 @@ from ..capacity import Capacity, check_capacity, check_efforts_suit
 from ..exceptions import InsufficientCalibrationWarning
 from ..worth import Worth
 from .guarantees import Place, tail_mean
-from .lists import Candidates, Selection, promised_precision, tiers_of
+from .lists import Candidates, Selection, check_act, promised_precision, tiers_of
 from .precision import CommonScores
 from .samples import CalibrationSample, RowFacts
 from .segments import SegmentCapacities
@@ -383,6 +383,7 @@ class Rule:
 @lru_cache(maxsize=1)
 def acting_thresholds(rule: Rule, precision: float) -> list[CalibratedThreshold]:
     """Return thresholds above which a share of the items is rare, with the confidence of a rule."""
+    check_act(precision)
     terms, worth = rule.terms, Worth.precision(precision)
     terms = replace(terms, guarantee="confident", n_batches=1, worth=worth)
     return terms.thresholds(rule.samples, _EVERYTHING, terms.confidence)

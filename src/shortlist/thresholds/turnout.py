@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -93,6 +94,8 @@ def count_invitations(
             f"least {-int(-1 // error) - 1}. Give more of them, or a lower confidence."
         )
     if chances is not None:
+        if np.ndim(chances) != 1:
+            raise ValueError(f"chances must be a list of probabilities; got {chances!r}.")
         return _count_unequal(values, _check_chances(chances), limit)
     return _count_equal(values, _check_chances(rate).item(), limit)
 
@@ -144,8 +147,9 @@ def _check_slots(slots: Any) -> tuple[Ints, int]:
 
 
 def _highest_rate(history: Any, error: Fraction) -> float:
-    came, invited = (int(each) for each in history)
-    if not 0 <= came <= invited or not invited:
+    came, invited = history if np.shape(history) == (2,) else (0, 0)
+    are_whole = all(isinstance(each, Integral) for each in (came, invited))
+    if not are_whole or not 0 <= came <= invited or not invited:
         raise ValueError(
             f"history must be how many came and how many were invited, such as (310, 520); got "
             f"{history!r}."
