@@ -23,7 +23,8 @@ from sklearn.svm import LinearSVC
 
 from shortlist import Capacity, CapacityClassifier, MulticlassCapacityClassifier
 from shortlist.exceptions import CapacityError, InsufficientCalibrationWarning
-from shortlist.multiclass._rule import JointRule
+from shortlist.multiclass._rule import JointRule, guaranteed_prices
+from shortlist.multiclass._values import JointSample
 from shortlist.thresholds.guarantees import confident_k
 
 TWO = {1: Capacity.fraction(0.02), 2: Capacity.fraction(0.01)}
@@ -588,3 +589,12 @@ def test_a_failed_fit_leaves_nothing_behind(items):
     with pytest.raises(CapacityError):
         model.fit(X, y)
     assert vars(model) == before
+
+
+def test_a_single_calibration_item_promises_nothing():
+    """No item is left that is new to the prices; all of the future would be flagged otherwise."""
+    sample = JointSample(np.array([[0.5]]), np.zeros(1, dtype=int))
+    ratios = [Fraction(1, 2), None, None]
+    prices, most = guaranteed_prices(sample, ratios, None, rng=np.random.default_rng(0))
+    assert most[0] < 0
+    assert not prices.choose(JointSample(np.array([[0.9], [0.1]]), np.zeros(2, dtype=int)))[0].any()
