@@ -67,9 +67,8 @@ def test_a_share_to_act_on_that_is_none(act):
     """A precision of -1 would act on everything, and one of 90 on nothing."""
     with pytest.raises(ValueError, match="act must lie above 0 and be at most 1"):
         select([0.9, 0.2], Capacity.count(1), common_scores=[0.1] * 9, act=act)
-    model = CapacityClassifier(MODEL, capacity=TENTH).fit(
-        np.linspace(-1, 1, 40)[:, None], [0, 1] * 20
-    )
+    X = np.linspace(-1, 1, 40)[:, np.newaxis]
+    model = CapacityClassifier(MODEL, capacity=TENTH).fit(X, [0, 0, 0, 1] * 10)
     with pytest.raises(ValueError, match="act must lie above 0"):
         model.decide([[0.5]], act=act)
 
