@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from shortlist import Capacity
 from shortlist.online import BudgetController, QuantileTracker
-from tests.stream.helpers import open_scores
+from tests.stream.scores_of_lines import open_scores
 
 SCORES = st.lists(st.floats(-5, 5), min_size=1, max_size=60)
 KINDS = {

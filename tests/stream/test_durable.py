@@ -22,7 +22,7 @@ from shortlist.service._sqlite import SQLiteStore
 from shortlist.service.audit import audit_store
 from shortlist.service.databases import opened
 from shortlist.service.store import StoreError
-from tests.stream.helpers import open_scores
+from tests.stream.scores_of_lines import open_scores
 from tools.faults import Disk
 
 IDENTITY = {"model": "a", "capacity": 3}

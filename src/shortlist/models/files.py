@@ -20,7 +20,8 @@ from ._trees import histogram_tree, is_sound
 
 # Where estimators and what they hold are defined.
 _MODULES = (
-    "_core",
+    *("_core.folds", "_core.ids", "_core.intervals", "_core.labels"),
+    *("_core.probing", "_core.ranking", "_core.scoring", "_core.work"),
     "assignment",
     "aware",
     "capacity",
