@@ -39,6 +39,7 @@ from ..thresholds.promise import (
     capacity_in_words,
     check_folds,
     check_guarantee,
+    guarantee_of,
     promise_in_words,
 )
 from ..thresholds.rules import Decisions, Rule, keys_of
@@ -470,7 +471,8 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
     def _cv(self) -> Any:
         """What `cv` stands for."""
         if isinstance(self.cv, str) and self.cv == "auto":
-            return _FOLDS if self.guarantee in ("expected", "plug-in") else _HELD_OUT
+            guarantee = guarantee_of(self.guarantee)
+            return _FOLDS if guarantee.fold_place and not guarantee.surely else _HELD_OUT
         return self.cv
 
     # --- labels ----------------------------------------------------------------------------------

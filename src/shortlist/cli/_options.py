@@ -43,9 +43,9 @@ HELP = {
     "per": "... of how many, such as --capacity 600 --per 10000.",
     "fraction": "Or the share of all cases, such as --fraction 0.06.",
     "multiple": "Or how many cases for each rare one, such as --multiple 3.",
-    "guarantee": "plug-in, expected, confident, next-batch or simultaneous, such as --guarantee "
-    "confident. Default: expected, or that of the model.",
-    "confidence": "How surely the last three guarantees hold, such as --confidence 0.99.",
+    "guarantee": "What is promised, such as --guarantee confident. Default: expected, or that of "
+    "the model.",
+    "confidence": "How surely it holds, such as --confidence 0.99.",
     "n_batches": "With --guarantee next-batch: how many batches in a row keep the capacity, such "
     "as --n-batches 5.",
     "value": "The column that says what a case is worth if it is rare, such as --value amount. A "
@@ -63,6 +63,23 @@ HELP = {
 }
 #: The environment variable with a text that makes the draw of probes reproducible.
 PROBE_KEY = "SHORTLIST_PROBE_KEY"
+
+
+def listed(name: str) -> str:
+    """Return the names that an option takes, for the end of its help.
+
+    They are looked up when the help is shown, because their packages load slowly.
+    """
+    if name in ("guarantee", "confidence"):
+        from ..thresholds.promise import GUARANTEES, guarantee_of
+
+        sure = [each for each in GUARANTEES if guarantee_of(each).surely]
+        return (
+            f"For {', '.join(sure)}."
+            if name == "confidence"
+            else f"One of {', '.join(GUARANTEES)}."
+        )
+    return ""
 
 
 def split_help(docstring: str) -> tuple[str, dict[str, str]]:

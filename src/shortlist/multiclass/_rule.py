@@ -19,12 +19,14 @@ from .._core.validation import check_as_calibrated, check_option, warn_user
 from ..assignment.integers import FixedPoint, solve_integers
 from ..exceptions import InsufficientCalibrationWarning
 from ..thresholds.guarantees import confident_k, expected_k
+from ..thresholds.promise import GUARANTEES as ALL
+from ..thresholds.promise import guarantee_of
 from ._capacities import JointCapacities
 from ._values import JointSample
 
 #: The limit of each class, of each segment and of the total as a share of its items, or None.
 Ratios = Sequence[Fraction | None]
-GUARANTEES = ("plug-in", "expected", "confident")
+GUARANTEES = tuple(name for name in ALL if guarantee_of(name).joint)
 #: A cut that no surplus exceeds.
 NEVER = 2**62
 # Hashed ties differ by up to this many units: about 1e-7 of the largest value.
@@ -212,11 +214,12 @@ class JointRule:
         if not len(sample):
             raise ValueError("Calibration needs at least one item; got none.")
         ratios = capacities.ratios()
-        if guarantee == "plug-in":
+        kind = guarantee_of(guarantee)
+        if kind.of_sample:
             prices = plug_in_prices(sample, ratios)
             most = [size - 1 for size in sample.sizes(len(ratios))]
         else:
-            error = 1 - confidence if guarantee == "confident" else None
+            error = 1 - confidence if kind.surely else None
             if error and any(capacity.kind == "multiple" for capacity in capacities.given):
                 # Half of the error pays for lower bounds of the prevalences.
                 error, ratios = error / 2, capacities.ratios(error=error / 2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .._core import written
 from .._core.written import number
 from ..tables import TableModel
-from ..thresholds.promise import capacity_in_words, guarantee_in_words
+from ..thresholds.promise import capacity_in_words, guarantee_in_words, guarantee_of
 
 
 def percent(share: float | None) -> str:
@@ -34,7 +34,7 @@ def model_guarantee(model: TableModel) -> str:
     limit = f"{unbroken(written.stated_percent(classifier.capacity_fraction_))} of all cases"
     if capacity.kind == "effort":
         limit = model_capacity(model)
-    elif classifier.guarantee == "next-batch":
+    elif guarantee_of(classifier.guarantee).of_batches:
         limit = f"{number(capacity.value)} flags"
     words = guarantee_in_words(
         classifier.guarantee,
@@ -44,6 +44,6 @@ def model_guarantee(model: TableModel) -> str:
         of_work=capacity.kind == "effort",
     )
     words = words[0].upper() + words[1:]
-    if classifier.guarantee == "plug-in":
+    if guarantee_of(classifier.guarantee).of_sample:
         return words
     return f"{words} This holds for any model if new cases are like the calibration cases."

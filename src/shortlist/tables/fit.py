@@ -22,7 +22,7 @@ from ..capacity import Capacity, exact
 from ..classifier import CapacityClassifier
 from ..exceptions import TableError
 from ..learners.members import SIZES, watching_members
-from ..thresholds.promise import FOLD_GUARANTEES, check_guarantee
+from ..thresholds.promise import check_guarantee, guarantee_of
 from ._fit_notes import notes_on, notes_on_times
 from .columns import Place
 from .estimators import (
@@ -334,7 +334,7 @@ class _Fit:
                 "group=... puts all rare rows into one group, and a model would have none to learn "
                 "from. Name another column."
             )
-        if wanted == 1 or self.promise["guarantee"] not in FOLD_GUARANTEES:
+        if wanted == 1 or guarantee_of(self.promise["guarantee"]).fold_place is None:
             return _SHARE_FOR_THRESHOLD
         if self.capacity.kind == "effort" and work is not None and work.max_effort:
             budget = float(self.capacity.effort_per_item() * is_rare.size)
@@ -469,7 +469,7 @@ def _with_bound(
         )
     if work.max_effort is not None:
         return schema
-    if guarantee not in ("plug-in", "expected"):
+    if guarantee_of(guarantee).surely:
         raise TableError(
             f"guarantee={guarantee!r} needs max_effort=..., the most {work.unit} that any case can "
             f"take, in future too; the most in the table is {number(most, 12)}. If work is cut "
@@ -487,10 +487,9 @@ def _prevalence(
 ) -> float | None:
     """Return the share of rare rows in the whole table, to which a multiple refers.
 
-    "confident" and "simultaneous" estimate it from the calibration rows, and cover the error of
-    that estimate.
+    Some guarantees estimate it from the calibration rows, and cover the error of that estimate.
     """
-    if capacity.kind != "multiple" or guarantee in ("confident", "simultaneous"):
+    if capacity.kind != "multiple" or guarantee_of(guarantee).covers_prevalence:
         return None
     b, share = exact(capacity.value), float(rare_share(is_rare))
     while b * exact(share) > 1:  # more rare rows than in the population: everything is flagged

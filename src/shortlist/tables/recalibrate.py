@@ -16,7 +16,7 @@ from ..capacity import Capacity
 from ..classifier import CapacityClassifier
 from ..exceptions import TableError
 from ..thresholds import CalibratedThreshold
-from ..thresholds.promise import check_guarantee
+from ..thresholds.promise import check_guarantee, guarantee_of
 from ..thresholds.samples import RowFacts
 from .cases import CaseReader, Columns, RowsRead
 from .learned_rows import ColumnProfile, RowFingerprints, SeenRows
@@ -142,7 +142,8 @@ def recalibrate_table(
 def _with_promise(model: TableModel, target: str | None, **promise: Any) -> CapacityClassifier:
     """Return a copy of the classifier with what is new about the promise."""
     classifier = copy.copy(model.classifier)
-    if promise["guarantee"] not in (None, "next-batch") and promise["n_batches"] is None:
+    new, n_batches = promise["guarantee"], promise["n_batches"]
+    if new is not None and n_batches is None and not guarantee_of(new).of_batches:
         promise["n_batches"] = 1  # the number of batches belonged to the old guarantee
     for name, value in promise.items():
         if value is not None:

@@ -49,7 +49,7 @@ def _precise(worth: Worth, most: int, sample: CalibrationSample, promise: Promis
     if worth.least == 0:
         return most
     assert sample.is_rare is not None
-    n, promised = sample.scores.size, promise.guarantee not in ("plug-in", "expected")
+    n, promised = sample.scores.size, promise.guarantee.surely
     order, cuts = rank(sample.scores, sample.keys_of)
     found = np.concatenate([[0], np.cumsum(sample.is_rare[order])])
     places = _places(n, worth.least, promise) if promised else np.arange(1, n + 1)

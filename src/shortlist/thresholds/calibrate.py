@@ -213,7 +213,7 @@ def calibrate_counts(
         raise ValueError("Calibration needs at least one score; got none.")
     check_guarantee(terms.guarantee, capacity, terms.n_batches)
     ratio, error = capacity.as_ratio(terms.reference.value), 1 - check_confidence(terms.confidence)
-    promise = Promise(capacity, ratio, terms.guarantee, error, terms.n_batches)
+    promise = Promise(capacity, ratio, terms.kind, error, terms.n_batches)
     place = place_of(n, promise) if ratio else Place(-1)
     if ties == "exclude":
         place = Place(place.k)

@@ -1,6 +1,6 @@
 r"""Where a threshold lies among calibration scores, for each promise.
 
-To add a guarantee, write its function here, and list it in `promise.py`.
+To add a guarantee, write its function here, and its record in `promise.py`.
 
 Let :math:`U_{(1)} < U_{(2)} < \dots < U_{(n)}` be the upper-tail probabilities of n calibration
 scores, the most suspicious first: n ordered uniform numbers, whatever the model, with
@@ -46,6 +46,11 @@ def plug_in_k(n: int, c: Fraction) -> int:
     The true rate then exceeds `c` in about half of all calibrations.
     """
     return math.floor(c * n) if c > 0 else -1
+
+
+def plug_in_place(n: int, c: Fraction) -> Place:
+    """Return the rule of the paper, unless even the highest score is over capacity on average."""
+    return Place(plug_in_k(n, c) if expected_k(n, c) >= 0 else -1)
 
 
 def expected_k(n: int, c: Fraction) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -20,12 +20,7 @@ from .guarantees import Place
 from .samples import CalibrationSample
 from .threshold import CalibratedThreshold
 
-GUARANTEES = ("plug-in", "expected", "confident", "next-batch", "simultaneous")
-# The guarantees that the thresholds of several folds can keep together.
-FOLD_GUARANTEES = ("plug-in", "expected", "confident")
 TIES = ("exclude", "hash")
-# The guarantees that cover the uncertainty of an estimated prevalence.
-COVER_PREVALENCE = ("confident", "simultaneous")
 
 
 @dataclass(frozen=True)
@@ -34,37 +29,115 @@ class Promise:
 
     capacity: Capacity
     ratio: Fraction
-    guarantee: str
+    guarantee: Guarantee
     error: float
     n_batches: int = 1
     in_folds: bool = False
 
 
-def check_guarantee(guarantee: str, capacity: Capacity, n_batches: Any = 1) -> None:
+@dataclass(frozen=True)
+class Guarantee:
+    """A kind of promise: where it puts a threshold among n scores, its words, and what it covers.
+
+    What is not said of a guarantee it does not do.
+    """
+
+    name: str
+    place: Callable[[int, Promise], Place]
+    words: str  # with the names that `guarantee_in_words` fills in
+    fold_place: Callable[[int, Promise], Place] | None = None  # of each fold; None: not in folds
+    surely: bool = False  # holds with a confidence, not on average
+    of_sample: bool = False  # is about the calibration items only
+    of_batches: bool = False  # is about numbers of flags in batches
+    at_once: bool = False  # holds for every capacity at once
+    covers_prevalence: bool = False  # covers the error of an estimated prevalence
+    walks: bool = False  # ... along labels, where there are some
+    joint: bool = False  # is kept for several classes together
+
+
+def _expected(n: int, promise: Promise) -> Place:
+    return guarantees.expected_place(n, promise.ratio)
+
+
+def _next_batch(n: int, promise: Promise) -> Place:
+    max_flags, batch = int(promise.capacity.value), int(promise.capacity.per or 0)
+    error, n_batches = promise.error, promise.n_batches
+    return guarantees.next_batch_place(n, max_flags, batch, error=error, n_batches=n_batches)
+
+
+_AMONG = "the flags among {which} {at_most}, "
+_BY_NAME = {
+    each.name: each
+    for each in (
+        Guarantee(
+            "plug-in",
+            lambda n, promise: guarantees.plug_in_place(n, promise.ratio),
+            "the flags among the calibration {cases} {at_most}; about {which} nothing is promised.",
+            fold_place=_expected,
+            of_sample=True,
+            joint=True,
+        ),
+        Guarantee(
+            "expected",
+            _expected,
+            _AMONG + "on average over calibrations.",
+            fold_place=_expected,
+            joint=True,
+        ),
+        Guarantee(
+            "confident",
+            lambda n, promise: guarantees.confident_place(n, promise.ratio, error=promise.error),
+            _AMONG + "{surely}.",
+            lambda n, promise: guarantees.shortfall_place(n, promise.ratio, error=promise.error),
+            surely=True,
+            covers_prevalence=True,
+            walks=True,
+            joint=True,
+        ),
+        Guarantee("next-batch", _next_batch, "{in_batch}, {surely}.", surely=True, of_batches=True),
+        Guarantee(
+            "simultaneous",
+            lambda n, promise: simultaneous_place(n, promise.ratio, error=promise.error),
+            _AMONG + "{surely}, whichever capacity is chosen.",
+            surely=True,
+            at_once=True,
+            covers_prevalence=True,
+        ),
+    )
+}
+GUARANTEES = tuple(_BY_NAME)
+
+
+def guarantee_of(name: str) -> Guarantee:
+    """Return a guarantee by its name, or raise an error that names all of them."""
+    return _BY_NAME[check_option("guarantee", name, GUARANTEES)]
+
+
+def check_guarantee(name: str, capacity: Capacity, n_batches: Any = 1) -> None:
     """Raise an error for an unknown guarantee, or one that does not fit the capacity."""
-    check_option("guarantee", guarantee, GUARANTEES)
+    guarantee = guarantee_of(name)
     check_capacity(capacity)
     of_batch = capacity.kind in ("count", "effort") and capacity.per is not None
-    if guarantee == "next-batch" and not of_batch:
+    if guarantee.of_batches and not of_batch:
         raise CapacityError(
-            "guarantee='next-batch' promises a number of flags in a batch of known size; got "
+            f"guarantee={name!r} promises a number of flags in a batch of known size; got "
             f"{capacity!r}. Use Capacity.count(K, per=N), or Capacity.effort(B, per=N)."
         )
-    if guarantee == "plug-in" and capacity.kind == "effort":
+    if guarantee.of_sample and capacity.kind == "effort":
         raise CapacityError(
-            f"guarantee='plug-in' counts flags, and {capacity!r} is a budget of work. Use "
+            f"guarantee={name!r} counts flags, and {capacity!r} is a budget of work. Use "
             "guarantee='expected', the default, which also promises something."
         )
-    if check_count("n_batches", n_batches) != 1 and guarantee != "next-batch":
+    if check_count("n_batches", n_batches) != 1 and not guarantee.of_batches:
         raise ValueError(
             f"n_batches={n_batches} belongs to guarantee='next-batch'; got guarantee="
-            f"{guarantee!r}, which makes no promise about single batches."
+            f"{name!r}, which makes no promise about single batches."
         )
 
 
 def check_folds(guarantee: str, n_folds: int) -> None:
     """Raise an error for a guarantee that the thresholds of several folds cannot keep together."""
-    if n_folds > 1 and guarantee not in FOLD_GUARANTEES:
+    if n_folds > 1 and guarantee_of(guarantee).fold_place is None:
         raise ValueError(
             f"guarantee={guarantee!r} needs one model with one threshold, and each of {n_folds} "
             "folds has its own. Hold items out with cv=0.5, which cv='auto' does, or recalibrate."
@@ -89,19 +162,10 @@ def place_of(n: int, promise: Promise) -> Place:
     :math:`E[R_j \mid A] \le T_j`, so :math:`E[\bar R \mid A] \le c`. If :math:`\bar R > c` had a
     probability above `error`, an A inside of that event would contradict this.
     """
-    c, error, capacity = promise.ratio, promise.error, promise.capacity
-    if promise.guarantee == "confident":
-        rule = guarantees.shortfall_place if promise.in_folds else guarantees.confident_place
-        return rule(n, c, error=error)
-    if promise.guarantee == "expected" or promise.in_folds:
-        return guarantees.expected_place(n, c)
-    if promise.guarantee == "simultaneous":
-        return simultaneous_place(n, c, error=error)
-    if promise.guarantee == "next-batch":
-        max_flags, batch, n_batches = int(capacity.value), int(capacity.per or 0), promise.n_batches
-        return guarantees.next_batch_place(n, max_flags, batch, error=error, n_batches=n_batches)
-    # The rule of the paper, unless even the highest score is over capacity on average.
-    return Place(guarantees.plug_in_k(n, c) if guarantees.expected_k(n, c) >= 0 else -1)
+    guarantee = promise.guarantee
+    find = guarantee.fold_place if promise.in_folds else guarantee.place
+    assert find is not None, f"{guarantee.name} has no rule for folds"
+    return find(n, promise)
 
 
 def warn_too_few(
@@ -123,7 +187,7 @@ def warn_too_few(
         if by_lot
         else "The threshold flags nothing. (With ids and ties='hash', it could flag some by lot.)"
     )
-    promised = guarantee_in_short(promise.guarantee, 1 - promise.error, promise.n_batches)
+    promised = guarantee_in_short(promise.guarantee.name, 1 - promise.error, promise.n_batches)
     warn_user(
         f"{promise.capacity!r} with the guarantee {promised}, needs more calibration {unit} than "
         f"{n}. {outcome}",
@@ -132,8 +196,6 @@ def warn_too_few(
 
 
 # --- in words ---------------------------------------------------------------------------------
-
-_SURE = ("confident", "next-batch", "simultaneous")  # these hold with a confidence
 
 
 def capacity_in_words(capacity: Capacity, *, unit: str = "units", cases: str = "cases") -> str:
@@ -149,7 +211,8 @@ def capacity_in_words(capacity: Capacity, *, unit: str = "units", cases: str = "
 
 def guarantee_in_short(guarantee: str, confidence: float, n_batches: int = 1) -> str:
     """Name a guarantee, with its confidence where it has one."""
-    surely = f", with {stated_percent(confidence)} confidence" if guarantee in _SURE else ""
+    with_confidence = f", with {stated_percent(confidence)} confidence"
+    surely = with_confidence if guarantee_of(guarantee).surely else ""
     return f"{guarantee}{surely}" + (f", for {n_batches} batches" if n_batches > 1 else "")
 
 
@@ -168,15 +231,9 @@ def guarantee_in_words(
     surely = f"with {stated_percent(confidence)} confidence"
     batches = "the next batch" if n_batches == 1 else f"each of {n_batches} batches"
     in_batch = f"the flags of {batches} {at_most}" if of_work else f"{batches} has at most {limit}"
-    return {
-        "plug-in": f"the flags among the calibration {cases} {at_most}; about {which} nothing is "
-        "promised.",
-        "expected": f"the flags among {which} {at_most}, on average over calibrations.",
-        "confident": f"the flags among {which} {at_most}, {surely}.",
-        "next-batch": f"{in_batch}, {surely}.",
-        "simultaneous": f"the flags among {which} {at_most}, {surely}, whichever capacity is "
-        "chosen.",
-    }[guarantee]
+    return guarantee_of(guarantee).words.format(
+        cases=cases, which=which, at_most=at_most, surely=surely, in_batch=in_batch
+    )
 
 
 def promise_in_words(rule: Any) -> str:
@@ -202,7 +259,7 @@ def _limit(capacity: Capacity | None, terms: Any, has_segments: bool) -> str:
         return by_segment
     if capacity.kind == "effort":
         limit = capacity_in_words(capacity, cases="items")
-    elif terms.guarantee == "next-batch":
+    elif terms.kind.of_batches:
         limit = f"{number(capacity.value, 12)} flags"
     else:
         limit = f"{stated_percent(capacity.as_fraction(terms.reference.value))} of all items"

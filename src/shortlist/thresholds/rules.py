@@ -353,7 +353,7 @@ class Rule:
         samples, terms = self.samples, self.terms
         if self.capacity is None:
             return replace(terms, worth=None).thresholds(samples, _EVERYTHING, confidence)
-        if self._by_name and self.terms.guarantee == "plug-in" and len(samples) == 1:
+        if self._by_name and self.terms.kind.of_sample and len(samples) == 1:
             # The other guarantees rest on a sample in which nothing has been chosen yet.
             samples = [replace(samples[0], scores=self._let_through(samples[0]))]
         return terms.thresholds(samples, self.capacity, confidence)

@@ -23,10 +23,11 @@ from ._bands import simultaneous_interval
 from ._worth import worth_limit
 from .guarantees import Place, confident_k_by_walking, plug_in_k, rate_above
 from .promise import (
-    COVER_PREVALENCE,
+    Guarantee,
     Promise,
     check_folds,
     check_guarantee,
+    guarantee_of,
     place_of,
     warn_too_few,
 )
@@ -62,12 +63,17 @@ class Terms:
     max_effort: float | None = None
     worth: Worth | None = None
 
+    @property
+    def kind(self) -> Guarantee:
+        """The guarantee, with all that is known about it."""
+        return guarantee_of(self.guarantee)
+
     def refuses_groups(self, capacity: Capacity, *, labelled: bool) -> str | None:
         """Return what has no exact rule if items come in groups; None if all has one."""
         if capacity.kind == "effort":
             return "efforts"
-        if self.guarantee == "next-batch":
-            return "guarantee='next-batch'"
+        if self.kind.of_batches:
+            return f"guarantee={self.guarantee!r}"
         return "A precision with labels" if labelled and self.promises_precision else None
 
     @property
@@ -153,9 +159,9 @@ class _Calibration:
         self.of_work = capacity.kind == "effort"
         self.tests_precision = labelled and terms.promises_precision
         is_estimated = capacity.kind == "multiple" and terms.reference.is_estimated
-        covers_prevalence = is_estimated and terms.guarantee in COVER_PREVALENCE
+        covers_prevalence = is_estimated and terms.kind.covers_prevalence
         # Labels can be walked along, which covers an unknown prevalence at less cost.
-        by_labels = labelled and terms.guarantee == "confident" and not in_folds
+        by_labels = labelled and terms.kind.walks and not in_folds
         self.walks = covers_prevalence and by_labels
         self.promise = self._find_promise(covers_prevalence and not by_labels, in_folds)
 
@@ -165,14 +171,14 @@ class _Calibration:
         if self.of_work:
             largest = exact(terms.max_effort)
             ratio = min(capacity.effort_per_item() / largest, Fraction(1))
-            if terms.guarantee == "next-batch":
+            if terms.kind.of_batches:
                 capacity = capacity.as_flags(largest)
         elif bounds_prevalence:
             error /= 2  # the other half is spent on a lower bound of the prevalence
             ratio = capacity.as_ratio(terms.reference.lower_bound(error=error))
         else:
             ratio = capacity.as_ratio(terms.reference.value)
-        return Promise(capacity, ratio, terms.guarantee, error, terms.n_batches, in_folds)
+        return Promise(capacity, ratio, terms.kind, error, terms.n_batches, in_folds)
 
     # --- the cuts -------------------------------------------------------------------------------
 
@@ -180,7 +186,7 @@ class _Calibration:
         """Return a sample of independent items that count one flag each."""
         if self.sample.groups is not None:
             return self.sample.one_of_each_group(self.terms.seed)
-        if self.of_work and self.terms.guarantee != "next-batch":
+        if self.of_work and not self.terms.kind.of_batches:
             return self.sample.thinned(self.terms.max_effort, self.terms.seed)
         return self.sample
 
@@ -200,7 +206,7 @@ class _Calibration:
         Not without keys. If rows that are alike share a lot, the rate between the places is right
         on average only.
         """
-        on_average = self.promise.guarantee in ("plug-in", "expected")
+        on_average = not self.promise.guarantee.surely
         return own.keys_of is not None and (on_average or own.keyed_by_ids)
 
     def _walked_k(self, own: CalibrationSample) -> int:
@@ -346,7 +352,7 @@ def described(
         n_calibration=n,
         flagged_fraction=(n_above + cuts.share * n_between) / max(n, 1),
         capacity_fraction=float(promise.ratio),
-        guarantee=promise.guarantee,
+        guarantee=promise.guarantee.name,
         tie_key=cuts.upper.key,
         lower_value=cuts.lower.value,
         lower_tie_key=cuts.lower.key,
@@ -375,7 +381,7 @@ def rate_interval(
         return Interval(1.0, 1.0)  # scores of minus infinity are flagged, too
     if n == 0:
         return Interval(0.0, place.share)
-    if promise.guarantee == "simultaneous":
+    if promise.guarantee.at_once:
         return simultaneous_interval(place, n_flagged, n, error=promise.error)
     tail = promise.error / 2
     low = float(clopper_pearson_lower(n_flagged, n, error=tail))
