@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 
 HELP = {
     "model": "A model file made by fit.",
-    "data": "A table: .csv, .tsv (also .gz), .xlsx, .jsonl, .parquet, or a folder with "
-    "its parts; - reads CSV from standard input.",
+    "data": "A table, or a folder with its parts; - reads CSV from standard input.",
     "out": "Write here, such as -o list.xlsx: .csv, .xlsx, .parquet or .jsonl.",
     "as_json": "Print JSON, for scripts.",
     "target": "The column with the labels, such as --target fraud. Default: that of the fit.",
@@ -79,6 +78,10 @@ def listed(name: str) -> str:
             if name == "confidence"
             else f"One of {', '.join(GUARANTEES)}."
         )
+    if name == "data":
+        from ..tables.read import formats_in_words
+
+        return f"Files: {formats_in_words()}."
     return ""
 
 

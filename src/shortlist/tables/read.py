@@ -57,6 +57,13 @@ def is_table(path: Path) -> bool:
         return False
 
 
+def formats_in_words() -> str:
+    """List the extensions of tables that can be read."""
+    zipped = [each for each in _OPENERS if f"{each}.gz" in _OPENERS]
+    plain = [each for each in _OPENERS if each not in zipped and not each.endswith(".gz")]
+    return f"{', '.join(zipped)} (all of these also with .gz), {', '.join(plain)}"
+
+
 def _opener(path: Path) -> Opener:
     if isinstance(path, DatabaseTable):
         return open_database
@@ -71,7 +78,7 @@ def _opener(path: Path) -> Opener:
         )
     if _extension(path) not in _OPENERS:
         raise TableError(
-            f"The extension of {path} is none of .csv, .tsv, .csv.gz, .xlsx, .jsonl and .parquet. "
+            f"The extension of {path} is none of {formats_in_words()}. "
             "Save it as .xlsx or .csv, or use - for CSV on standard input."
         )
     return _OPENERS[_extension(path)]
