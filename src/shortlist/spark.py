@@ -1,4 +1,4 @@
-"""Exact lists, thresholds and evaluations for Spark data frames: the answers of one machine."""
+"""Spark as an engine of `distributed`, which finds every cut; and decisions in streams of Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Sorting, ties and order statistics: every decision between tied scores is made here.
+"""Ranking by score and tie key, cuts in a ranking, and scores lifted to a grid.
+
+The tie keys themselves, hashes of ids, come from `ids.py`.
 
 Items are ranked by score, the most suspicious first. Tied scores are either left in one block,
 which is taken whole or not at all, or put in order by a *tie key*: a number in [0, 1) that

@@ -1,4 +1,4 @@
-"""A controller whose decisions are on disk before they are returned.
+"""The state file of `stream`: decisions are on disk before they are returned.
 
 They are kept in a database of the service's kind: a file with one queue, which one process uses at
 a time. The latest saved state and the decisions after it give the controller back; they are made

@@ -1,4 +1,4 @@
-"""From calibration scores to a threshold that keeps a capacity."""
+"""What users call to calibrate a threshold: it checks arguments, and `terms.py` does the work."""
 
 from __future__ import annotations
 
