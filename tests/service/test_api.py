@@ -324,7 +324,7 @@ def test_health_and_metrics(service):
 
 def test_without_keys_other_sites_are_refused(service):
     """A page in somebody's browser cannot ask the service of their machine."""
-    for headers in ({"host": "evil.example"}, {"sec-fetch-site": "cross-site"}):
+    for headers in ({"host": "evil.example"}, {"host": "[::1"}, {"sec-fetch-site": "cross-site"}):
         assert service.get("/v1/queues", headers=headers).status_code == 403
         answer = service.post(f"{BASE}/decisions", json=case("a"), headers=headers)
         assert answer.status_code == 403

@@ -192,6 +192,17 @@ def erase_quietly(store):
     )
 
 
+def move_outcome(store):
+    """Erase the words of an outcome as it should be, but let it be about another case."""
+    private = "case_id", "note", "idempotency", "seal"
+    where = "queue = 1 AND number = 2"
+    [row] = store.query(f"SELECT {', '.join(private)} FROM outcome WHERE {where}")
+    store.query(
+        f"UPDATE outcome SET case_id = '0-0', note = NULL, seal = ? WHERE {where}",
+        seal_of(dict(zip(private, row, strict=True))),
+    )
+
+
 FLAGGED = "queue = 1 AND slot > 0 AND seq < 20"
 EDITS = {
     # --- those of the review ---
@@ -231,6 +242,8 @@ EDITS = {
     "a queue renamed, with all hashes": rename_queue,
     "a queue removed": "DELETE FROM queue WHERE name = 'south'",
     "a case erased without a note": erase_quietly,
+    "an outcome moved to another case": move_outcome,
+    "the capacity of a past period changed": "UPDATE ended SET capacity = 99",
     "a model changed": "UPDATE model SET calibration = file WHERE id = 1",
     "the capacity of the triggers raised": "UPDATE queue SET capacity = 99 WHERE id = 1",
     "versions changed": "UPDATE build SET name = 'shortlist 0.0'",
@@ -329,6 +342,30 @@ def test_erased_cases_leave_a_chain_that_can_be_checked(kept):
         assert [each.problems for each in audit_store(store, heads=[head])] == [[], []]
         with pytest.raises(Exception, match="append-only"):
             store.query("UPDATE log SET case_id = 'other', seal = hash, score = 1 WHERE seq = 9")
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        "UPDATE log SET case_id = 'somebody else' WHERE queue = 1 AND slot = 1",
+        "UPDATE log SET digest = hash WHERE queue = 1 AND slot = 1",
+        "UPDATE log SET body = '{}' WHERE queue = 1 AND slot = 1",
+        "UPDATE outcome SET note = 'new words' WHERE number = 1",
+        "UPDATE outcome SET case_id = (SELECT max(case_id) FROM outcome) WHERE number = 1",
+    ],
+)
+def test_nothing_is_written_where_a_person_was_forgotten(kept, edit):
+    """The seal does not say what was erased, so that the audit must see that nothing is there."""
+    from shortlist.service.erasure import erase_cases
+
+    copy, head = kept
+    address = copy()
+    with opened(address) as store:
+        erase_cases(store, [], before=time.time() + 1e6)
+    assert problems(address, head) == []
+    with by_hand(address) as store:
+        store.query(edit)
+    assert problems(address, head) != []
 
 
 def test_an_erased_person_is_nowhere_in_the_file(kept):
@@ -443,6 +480,18 @@ def test_a_restored_backup_gives_no_flag_twice(address, model_file, request, tmp
     with opened(restored, only_read=True) as store:
         assert audit_store(store, heads=[early])[0].problems == []
         assert audit_store(store, heads=[late])[0].problems != []
+
+
+def test_a_restored_period_stays_closed_for_what_was_announced(address, model_file):
+    """A capacity that was to begin later in the period gives no flags in it."""
+    queue = "/v1/queues/default"
+    with serving(address, model_file) as client:
+        begins = client.get(f"{queue}/status").json()["now"] + 1e4
+        client.put(f"{queue}/capacity", json={"count": 8, "from": begins})
+    with serving(address, model_file, made={"restored": True}) as client:
+        status = client.get(f"{queue}/status").json()
+    scheduled = [(each["from"], each["count"]) for each in status["scheduled"]]
+    assert scheduled == [(begins, 0), (status["ends"], 8)]
 
 
 def test_heads_audits_and_erasure_by_command(address, model_file, tmp_path):

@@ -153,7 +153,7 @@ def test_observations_are_events_that_every_process_follows(address):
     told = one.observe([5.0] * 40)
     [answer] = other.decide([("b", 2.0)])  # which would be flagged without them
     assert (answer.flag, answer.reason) == (False, "below threshold")
-    assert answer.threshold > 2.0
+    assert answer.threshold > 2.0  # more cases have come than were expected
     [(kind, body)] = desk.query(f"SELECT kind, body FROM log WHERE seq = {told['seq']}")
     assert (kind, len(json.loads(body)["scores"])) == (OBSERVATION, 40)
     other.change(MODEL, model=2)  # before the next ones are scored
@@ -161,3 +161,21 @@ def test_observations_are_events_that_every_process_follows(address):
     assert (json.loads(body)["model"], json.loads(body)["scores"]) == (2, [10.0])
     assert one.decide([("c", 0.0)])[0].reason in REASONS
     assert desk.close().n_replayed == 3
+
+
+def test_observed_scores_raise_the_bar_of_later_periods(address):
+    """What is to come is judged by the same hours of earlier periods, observed ones included."""
+    desk = Desk(address, 3)
+    one, other = desk.hand(), desk.hand()
+    bars = []
+    for _ in range(4):
+        [answer] = other.decide([(f"first {len(bars)}", 0.0)])
+        bars.append(answer.threshold)
+        for _ in range(10):
+            desk.clock.advance(9)
+            one.observe([5.0] * 4)
+        desk.clock.advance(PERIOD - 90)
+    assert bars == sorted(bars)
+    assert bars[0] < 2.5
+    assert bars[3] == 5.0  # by then, the richer half of the last six periods is known
+    assert desk.close().n_replayed == 4

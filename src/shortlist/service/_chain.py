@@ -12,7 +12,7 @@ import json
 import secrets
 from typing import Any
 
-__all__ = ["PRIVATE", "is_erased", "link", "new_salt", "seal_of"]
+__all__ = ["PRIVATE", "erased_name", "is_erased", "link", "new_salt", "seal_of"]
 
 #: What is about a person, in the tables whose rows have a seal.
 PRIVATE = ("case_id", "digest", "body", "note", "idempotency")
@@ -27,6 +27,11 @@ def new_salt() -> bytes:
 def is_erased(seal: bytes | None) -> bool:
     """Whether only the seal of a row is left."""
     return seal is not None and len(seal) == _SEAL
+
+
+def erased_name(seq: int) -> str:
+    """Return how the name begins that an erased case has instead of its id."""
+    return f"erased {seq} "
 
 
 def seal_of(row: dict[str, Any]) -> bytes:

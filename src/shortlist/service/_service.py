@@ -295,7 +295,10 @@ class Call(NamedTuple):
 @lru_cache(maxsize=256)
 def _is_local(host: bytes | None, site: bytes | None) -> bool:
     """Whether no page of another site sent a request through somebody's browser."""
-    name = urlsplit("//" + (host or b"").decode("latin-1")).hostname
+    try:
+        name = urlsplit("//" + (host or b"").decode("latin-1")).hostname
+    except ValueError:  # such as a bracket without its other half
+        return False
     return site not in (b"cross-site", b"same-site") and name in _LOOPBACK
 
 

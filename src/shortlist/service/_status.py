@@ -132,9 +132,7 @@ class QueueView:
             "ready": self.call.service.ready,
             "waiting": decider.n_waiting,
             "scheduled": [
-                {"from": begins, "count": amount}
-                for begins, _, amount in sorted(capacities_of(self.call.store, self.row.id))
-                if begins > self.at
+                {"from": begins, "count": amount} for begins, amount in self._scheduled().items()
             ],
             "history": history,
             "precision": _found(outcomes),
@@ -144,6 +142,11 @@ class QueueView:
             "more": _found(lowest) if len(lowest) >= _ENOUGH_OUTCOMES else None,
             "alarms": self.alarms(queue),
         }
+
+    def _scheduled(self) -> dict[float, float]:
+        """Return the capacities to come; of several for one moment, the latest counts."""
+        changes = sorted(capacities_of(self.call.store, self.row.id))
+        return {begins: amount for begins, _, amount in changes if begins > self.at}
 
     def _history(self) -> list[dict[str, Any]]:
         """Return the numbers of the latest periods, the present one last."""

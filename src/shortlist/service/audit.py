@@ -19,7 +19,7 @@ from typing import Any
 
 from ..online.decisions import MOMENT_REFUSED, PROBE
 from ._api import Problem
-from ._chain import is_erased, link
+from ._chain import erased_name, is_erased, link
 from ._models import LoadedModel, calibration_bytes, is_own_scorer, read_model
 from ._replica import ReplayError, Replica
 from ._routes import digest_of, id_of
@@ -41,6 +41,8 @@ __all__ = ["QueueAudit", "audit_store", "read_head"]
 
 _PAGE = 10_000
 _MOST_PROBLEMS = 20
+#: For each queue the entries that were erased, each with the numbers of its outcomes.
+_Erased = defaultdict[str, dict[int, set[int]]]
 
 
 @dataclass
@@ -119,7 +121,7 @@ def audit_store(
             audits[0].tell(f"the head of {head.get('at')} is not signed by this key")
         for name in head["queues"].keys() - {row.name for row in rows}:
             audits[0].tell(f"the queue {name!r} of a head that was kept is gone")
-    erased: dict[str, set[int]] = defaultdict(set)
+    erased: _Erased = defaultdict(dict)
     with _reading("notes", audits[0]):
         chain = _Chain("note", b"", [head["notes"] for head in heads], audits[0])
         erased = _check_notes(store, chain, audits[0])
@@ -164,9 +166,9 @@ class _Chain:
             self._tell(f"a head that was kept has {self._what} {self._most}, but {last}")
 
 
-def _check_notes(store: Store, chain: _Chain, found: QueueAudit) -> dict[str, set[int]]:
+def _check_notes(store: Store, chain: _Chain, found: QueueAudit) -> _Erased:
     """Check the notes, and every row they vouch for; return which entries were erased."""
-    erased: dict[str, set[int]] = defaultdict(set)
+    erased: _Erased = defaultdict(dict)
     vouched: dict[str, dict[str, str]] = {table: {} for table in VOUCHED}
     names = ("number", "at", "key_id", "action", "queue", "detail", "hash")
     for number, *values in store.query(f"SELECT {', '.join(names)} FROM note ORDER BY number"):
@@ -176,7 +178,9 @@ def _check_notes(store: Store, chain: _Chain, found: QueueAudit) -> dict[str, se
         for table in vouched.keys() & detail.keys():
             vouched[table].update(detail[table])
         if note["action"] == ERASED:
-            erased[note["queue"]].update(detail["entries"])
+            erased[note["queue"]] |= {seq: set() for seq in detail["entries"]}
+            for number, seq in detail["outcomes"].items():
+                erased[note["queue"]][seq].add(int(number))
     chain.end()
     for table, rows in vouched.items():
         there = store.hashes(table)
@@ -207,7 +211,7 @@ class _Auditor:
         found: QueueAudit,
         build: str,
         chain: _Chain,
-        erased: set[int],
+        erased: dict[int, set[int]],
     ) -> None:
         self._store, self._row, self._found = store, row, found
         self._chain, self._erased = chain, erased
@@ -222,6 +226,7 @@ class _Auditor:
         self._counts: dict[int, list[int]] = {}  # flags, cases and work of each period
         self._spent: defaultdict[int, Fraction] = defaultdict(Fraction)
         self._changes: list[tuple[float, int, Fraction]] = []
+        self._forgotten: dict[int, tuple[str | None, None, None]] = {}  # what erased outcomes say
         self._tell = self._found.tell
 
     def run(self) -> None:
@@ -234,6 +239,7 @@ class _Auditor:
         self._chain.end()
         self._check_counts()
         self._check_total()
+        self._check_outcomes()
 
     # --- what must hold whatever a controller decided ------------------------------------------
 
@@ -246,6 +252,7 @@ class _Auditor:
             self._found.n_erased += 1
             if entry.seq not in self._erased:
                 self._tell(f"{where} was erased without a note")
+            self._see_erased(entry, where)
         if entry.at < self._at and entry.kind != CLOCK:
             self._tell(f"{where} is earlier than the one before it")
         if entry.period != self._settings.periods.number(entry.at):
@@ -257,6 +264,22 @@ class _Auditor:
             self._changes.append((body["from"], entry.seq, amount))
         elif entry.kind == DECISION:
             self._see_decision(entry, where)
+
+    def _see_erased(self, entry: Entry, where: str) -> None:
+        """Check that nobody has written something where a person was forgotten."""
+        is_named = str(entry.case_id).startswith(erased_name(entry.seq))
+        if not is_named or (entry.digest, entry.body) != (None, None):
+            self._tell(f"{where} was erased, but has an id or columns again")
+        for number in self._erased.get(entry.seq, ()):
+            self._forgotten[number] = entry.case_id, None, None
+
+    def _check_outcomes(self) -> None:
+        """Check that what is left of erased outcomes is about the cases that notes say."""
+        names = "number, case_id, note, idempotency, seal"
+        rows = self._store.query(f"SELECT {names} FROM outcome WHERE queue = ?", self._row.id)
+        left = {number: tuple(kept) for number, *kept, seal in rows if is_erased(seal)}
+        if left != self._forgotten:
+            self._tell("outcomes were erased without a note, or have words or a case again")
 
     def _see_decision(self, entry: Entry, where: str) -> None:
         self._found.n_decisions += 1
@@ -311,14 +334,16 @@ class _Auditor:
         if (row.last_seq, bytes(row.head), row.high_water, row.period, *row[8:11]) != end:
             self._tell("the queue's row counts something else than its log")
         past = {p: tuple(n) for p, n in self._counts.items() if n[1] and p != self._period}
-        ended = query("SELECT period, used, seen, spent FROM ended WHERE queue = ?", row.id)
-        if {p: tuple(n) for p, *n in ended if p != self._period} != past:
+        names = "period, capacity, used, seen, spent"
+        ended = query(f"SELECT {names} FROM ended WHERE queue = ?", row.id)
+        if {p: tuple(n) for p, _, *n in ended if p != self._period} != past:
             self._tell("the numbers of periods that have ended are not those of the log")
         units = WORK_UNITS if settings.of_work else 1
-        is_set = row.capacity in {int(amount * units) for *_, amount in self._changes}
+        shown = {row.capacity, *(capacity for _, capacity, *_ in ended)}
+        is_set = shown <= {int(amount * units) for *_, amount in self._changes}
         [(of_work,)] = query("SELECT of_work FROM queue WHERE id = ?", row.id)
         if settings.is_capped and not (is_set and of_work == settings.of_work):
-            self._tell("the queue's row has a capacity that nobody has set")
+            self._tell("the queue or a past period has a capacity that nobody has set")
 
     def _check_total(self) -> None:
         """Check that every flag has a slot in the shared total, without gaps or too many."""

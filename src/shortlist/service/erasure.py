@@ -7,7 +7,7 @@ import secrets
 import time
 from typing import Any
 
-from ._chain import seal_of
+from ._chain import erased_name, seal_of
 from .setup import change_queue
 from .store import COMMAND, DECISION, ERASED, Entry, QueueRow, Store
 
@@ -39,9 +39,10 @@ def erase_cases(store: Store, cases: list[str], *, before: float | None = None) 
 
 
 def _erase(store: Store, row: QueueRow, entries: list[Entry]) -> None:
+    forgotten: dict[int, int] = {}  # outcomes, and the entries they are about
     with store.write():
         for entry in entries:
-            name = f"erased {entry.seq} {secrets.token_hex(8)}"
+            name = f"{erased_name(entry.seq)}{secrets.token_hex(8)}"
             outcomes = store.query(
                 "SELECT number, case_id, note, idempotency, seal FROM outcome WHERE queue = ? AND "
                 "case_id = ?",
@@ -49,11 +50,12 @@ def _erase(store: Store, row: QueueRow, entries: list[Entry]) -> None:
                 entry.case_id,
             )
             for number, *private in outcomes:
+                forgotten[number] = entry.seq
                 kept = dict(zip(("case_id", *_WORDS, "seal"), private, strict=True))
                 _forget(store, "outcome", ("queue", row.id, "number", number), name, kept)
             _forget(store, "log", ("queue", row.id, "seq", entry.seq), name, entry._asdict())
             store.query("DELETE FROM claim WHERE queue = ? AND case_id = ?", row.id, entry.case_id)
-        said = {"entries": [entry.seq for entry in entries]}
+        said = {"entries": [entry.seq for entry in entries], "outcomes": forgotten}
         store.note(time.time(), COMMAND, ERASED, row.name, said)
 
 

@@ -152,8 +152,10 @@ def _close_period(store: Store, row: QueueRow) -> None:
     now = max(time.time(), row.high_water)
     _, end = settings.periods.bounds(settings.periods.number(now))
     later = {settings.unit: capacity_at(changes, end), "from": end}
-    none = {settings.unit: 0, "from": now}
-    change_queue(store, row.id, [(CAPACITY, none), (CAPACITY, later)])
+    # What was announced for the rest of the period would give flags in it.
+    moments = [now, *(begins for begins, *_ in sorted(changes) if now < begins < end)]
+    closed = [(CAPACITY, {settings.unit: 0, "from": moment}) for moment in moments]
+    change_queue(store, row.id, [*closed, (CAPACITY, later)])
 
 
 def _set_clock_back(store: Store, row: QueueRow, at: float) -> None:
