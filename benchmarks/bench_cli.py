@@ -25,8 +25,8 @@ import pyarrow.parquet
 
 from _measure import table
 from shortlist import Capacity
-from shortlist.service.durable import open_stream
 from shortlist.service.stream import StreamSettings, run_stream
+from shortlist.service.stream_file import open_stream
 from shortlist.tables import TableModel, fit_table, load_model, save_model
 
 _CHUNK = 10**6

@@ -43,7 +43,7 @@ LISTS = ("tests/classifier/test_list_estimator.py", "-k", "one_model")
 ATOMIC = ("tests/atomic/test_atomic.py",)
 TURNOUT = ("tests/thresholds/test_turnout.py",)
 INVITED = ("tests/tables/test_turnout_lists.py",)
-DURABLE = ("tests/stream/test_durable.py",)
+DURABLE = ("tests/stream/test_stream_file.py",)
 SWAP = ("tests/service/test_swap.py",)
 CLOCK = ("tests/service/test_clock.py",)
 SHADOW = ("tests/service/test_shadow.py", "-k", "sqlite or missing or complete or verdict")
@@ -212,13 +212,13 @@ MUTANTS = [
     Mutant("a key never ends", "service/keys.py", "return key if time.time() < key.ends else None", "return key", LOG),
     Mutant("a restored period goes on", "service/setup.py", "            if restored:\n", "            if False:\n", LOG),
     Mutant("no sync of a decision", "service/_sqlite.py", "{'FULL' if self._sync else 'OFF'}", "OFF", DURABLE),
-    Mutant("no sync of the folder", "service/durable.py", "    sync_folder(path.parent)\n", "", DURABLE),
-    Mutant("answer without a record", "service/durable.py", "            self._commit(maker.group())\n", "            self._row = maker.group().row\n", DURABLE),
-    Mutant("goes on after a failed write", "service/durable.py", "self.failed = True  # until everything is on disk", "self.failed = False", DURABLE),
-    Mutant("the log of a deleted file is read", "service/durable.py", ', Path(f"{path}-wal")):', "):", DURABLE),
-    Mutant("hard links accepted", "service/durable.py", "if found.st_nlink != 1:", "if found.st_nlink < 1:", DURABLE),
-    Mutant("the file is not locked", "service/durable.py", "            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)\n", "            pass\n", DURABLE),
-    Mutant("an empty file is new", "service/durable.py", "if not found.st_size:", "if False:", DURABLE),
+    Mutant("no sync of the folder", "service/stream_file.py", "    sync_folder(path.parent)\n", "", DURABLE),
+    Mutant("answer without a record", "service/stream_file.py", "            self._commit(maker.group())\n", "            self._row = maker.group().row\n", DURABLE),
+    Mutant("goes on after a failed write", "service/stream_file.py", "self.failed = True  # until everything is on disk", "self.failed = False", DURABLE),
+    Mutant("the log of a deleted file is read", "service/stream_file.py", ', Path(f"{path}-wal")):', "):", DURABLE),
+    Mutant("hard links accepted", "service/stream_file.py", "if found.st_nlink != 1:", "if found.st_nlink < 1:", DURABLE),
+    Mutant("the file is not locked", "service/stream_file.py", "            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)\n", "            pass\n", DURABLE),
+    Mutant("an empty file is new", "service/stream_file.py", "if not found.st_size:", "if False:", DURABLE),
     Mutant("replay not compared", "service/_replica.py", "if differs and (", "if False and (", DURABLE),
     Mutant("a late line opens its own period", "service/_group.py", "self._at = max(at, self._at)", "self._at = at", DURABLE),
     Mutant("no sync of a new state", "_core/files.py", "            os.fsync(file.fileno())", "            pass", ATOMIC),

@@ -4,8 +4,8 @@ import contextlib
 from typing import NamedTuple
 
 from shortlist.service._replica import Arrival
-from shortlist.service.durable import open_stream
 from shortlist.service.store import Entry
+from shortlist.service.stream_file import open_stream
 
 
 class Decided(NamedTuple):

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from shortlist import Capacity
-from shortlist.service.durable import open_stream
 from shortlist.service.stream import StreamSettings, run_stream
+from shortlist.service.stream_file import open_stream
 
 DAY = 86_400.0
 EPOCH = 1_760_000_000 // 86_400 * DAY  # a midnight in 2025

@@ -17,8 +17,8 @@ from . import _options as options
 from . import _shell as shell
 
 if TYPE_CHECKING:
-    from ..service.durable import DurableController
     from ..service.stream import StreamSummary
+    from ..service.stream_file import DurableController
     from ..tables import TableModel
     from ..tables.monitor import Finding
 
@@ -79,8 +79,8 @@ def stream(
     limit = options.capacity_from(
         count=count, period=period, capacity=capacity, per=per, fraction=fraction, budget=budget
     )
-    from ..service.durable import open_stream
     from ..service.stream import StreamSettings
+    from ..service.stream_file import open_stream
     from ..tables import WorkColumns
 
     loaded = shell.open_model(model)

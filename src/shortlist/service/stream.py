@@ -23,8 +23,8 @@ from ..tables.monitor import Finding
 from ._lines import FirstLines, LineReader, read_batches
 from ._models import Item, LoadedModel, expected_arrivals
 from ._replica import NOT_WORTH, Arrival, drawn_of, reason_of
-from .durable import DurableController
 from .store import Entry
+from .stream_file import DurableController
 
 __all__ = [
     "StreamSettings",
