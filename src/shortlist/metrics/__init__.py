@@ -8,7 +8,7 @@ from ._scorer import (
     detection_at_capacity,
     out_of_fold_detection,
 )
-from .adjusted import adjusted_detection_interval, adjusted_detection_score
+from .detection import adjusted_detection_interval, adjusted_detection_score
 
 __all__ = [
     "CapacityCurve",

@@ -20,7 +20,7 @@ from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError
 from ._detection_region import DetectionRegion
 from ._needed import NeededCapacity
-from .adjusted import Items, ranked_by
+from .detection import Items, ranked_by
 
 
 @dataclass(frozen=True, slots=True)

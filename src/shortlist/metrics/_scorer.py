@@ -20,7 +20,7 @@ from .._core.work import are_equal, check_efforts, check_values
 from ..capacity import Capacity, check_capacity, check_efforts_suit
 from ..worth import check_worth
 from ._curve import capacity_curve
-from .adjusted import Items, ranked_by, room_in
+from .detection import Items, ranked_by, room_in
 
 
 def capacity_scorer(

@@ -14,8 +14,8 @@ from .._core.labels import EstimatedShare, rare_share
 from .._core.ranking import keys_within
 from ..capacity import Capacity
 from ..metrics import out_of_fold_detection
-from ..metrics.adjusted import adjusted_detection_of_counts
 from ..metrics.counted import CountedRows
+from ..metrics.detection import adjusted_detection_of_counts
 from .model import RuleResult, TableModel, labels_of
 from .schema import TableRows
 
