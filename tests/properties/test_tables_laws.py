@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from shortlist.tables import flag_rows, select_rows
-from shortlist.tables._inference import guess_column
+from shortlist.tables._column_guesses import guess_column
 from shortlist.tables.columns import Feature
 
 texts = st.lists(

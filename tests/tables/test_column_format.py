@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from shortlist._core.files import to_plain
 from shortlist.exceptions import TableError
 from shortlist.tables import ReadOptions
-from shortlist.tables._inference import guess_column
+from shortlist.tables._column_guesses import guess_column
 from shortlist.tables.column_format import ColumnFormat, read_text, simple_numbers
 from shortlist.tables.columns import Feature
 from shortlist.tables.model_file import as_schema

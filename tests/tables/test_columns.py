@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from shortlist.exceptions import TableError
-from shortlist.tables._inference import guess_column
+from shortlist.tables._column_guesses import guess_column
 from shortlist.tables._labels import as_ids, as_labels
 from shortlist.tables.column_format import ColumnFormat
 from shortlist.tables.columns import (

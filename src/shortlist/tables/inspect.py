@@ -8,7 +8,7 @@ from typing import Any
 
 from .._core.extras import load_extra
 from ..exceptions import TableError
-from ._inference import Guess, guess_column, is_prose, settle_decimals
+from ._column_guesses import Guess, guess_column, is_prose, settle_decimals
 from ._labels import find_labels, is_empty
 from .column_format import PLAIN
 from .columns import Feature, Place, is_missing

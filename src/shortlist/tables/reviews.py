@@ -15,7 +15,7 @@ from .._core.validation import name_rows
 from .._core.written import percent
 from ..exceptions import TableError
 from ..feedback import MissedEstimate, estimate_missed
-from ._inference import guess_column
+from ._column_guesses import guess_column
 from ._labels import MOST_LABELS, as_texts, folded
 from .column_format import MISSING_CATEGORY, PLAIN
 from .columns import Feature
