@@ -9,10 +9,10 @@ from numpy.typing import ArrayLike
 
 from ._core.arrays import Floats
 from ._core.extras import load_extra
+from ._core.formatting import number, stated_percent
 from ._core.labels import find_rare
 from ._core.scoring import rare_label_of, rare_scores
 from ._core.validation import check_option
-from ._core.written import number, stated_percent
 from .capacity import Capacity, check_capacity
 from .metrics import CapacityCurve, capacity_curve
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from shortlist import Capacity, capacity_curve
-from shortlist._core.written import number
+from shortlist._core.formatting import number
 from shortlist.exceptions import TableError, TableNote
 from shortlist.report import make_report, render_report
 from shortlist.report._cases import read_cases

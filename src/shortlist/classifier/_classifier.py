@@ -23,12 +23,12 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from .._core import folds, scoring
 from .._core.arrays import Floats, Mask, Rows, TieKeys
+from .._core.formatting import number
 from .._core.ids import Columns, check_ids, columns_of, number_groups, repeats_of
 from .._core.labels import count_labels, find_rare
 from .._core.probing import check_probe
 from .._core.validation import UNCHANGED, check_confidence, check_option, check_seed, is_unchanged
 from .._core.work import check_efforts, check_values
-from .._core.written import number
 from ..capacity import Capacity, check_capacity, check_efforts_suit
 from ..exceptions import CapacityError
 from ..metrics import detection_at_capacity

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from .._core.written import counted
+from .._core.formatting import counted
 from . import _options as options
 from . import _shell as shell
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .._core.written import between, counted, number, stated_percent
+from .._core.formatting import between, counted, number, stated_percent
 from . import _options as options
 from . import _shell as shell
 

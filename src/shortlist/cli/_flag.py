@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import typer
 
 from .._core.files import check_writable
-from .._core.written import number, stated_percent
+from .._core.formatting import number, stated_percent
 from . import _options as options
 from . import _shell as shell
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .._core.addresses import as_path
-from .._core.written import number
+from .._core.formatting import number
 
 if TYPE_CHECKING:
     from ..capacity import Capacity

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .._core.files import check_writable
-from .._core.written import counted, number
+from .._core.formatting import counted, number
 from . import _options as options
 from . import _shell as shell
 

@@ -25,8 +25,8 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from .._core.written import between, counted, duration, number
-from .._core.written import percent as percent
+from .._core.formatting import between, counted, duration, number
+from .._core.formatting import percent as percent
 
 if TYPE_CHECKING:
     from ..tables import TableModel

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .._core.files import check_distinct
-from .._core.written import number
+from .._core.formatting import number
 from . import _options as options
 from . import _shell as shell
 

@@ -9,9 +9,9 @@ from typing import Any
 from numpy.typing import ArrayLike, NDArray
 
 from .._core.arrays import Mask
+from .._core.formatting import percent, stated_percent
 from .._core.intervals import Interval
 from .._core.validation import check_confidence, check_count
-from .._core.written import percent, stated_percent
 from ._reviews import (
     Reviews,
     check_reviews,

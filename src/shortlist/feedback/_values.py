@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._core.arrays import Floats, Mask
+from .._core.formatting import number, percent
 from .._core.intervals import Interval, total_lower, total_upper
 from .._core.validation import check_positive
-from .._core.written import number, percent
 from ._reviews import Reviews, known_estimate, share_found
 
 # About how many times the largest value the upper end is if no probe is rare.

@@ -10,9 +10,9 @@ import numpy as np
 
 from .._core.arrays import Rows
 from .._core.files import to_plain
+from .._core.formatting import number
 from .._core.intervals import proportion_interval
 from .._core.labels import rare_share
-from .._core.written import number
 from ..capacity import Capacity
 from ..feedback import MissedEstimate
 from ..metrics import capacity_curve

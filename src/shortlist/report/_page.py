@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .._core.extras import load_extra
-from .._core.written import between, number, stated_percent
+from .._core.formatting import between, number, stated_percent
 from ._words import percent, short, unbroken
 
 _STEPS = (1, 2, 5, 10)

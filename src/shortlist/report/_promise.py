@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from .._core.arrays import Doubles
+from .._core.formatting import number
 from .._core.intervals import Interval, mean_lower, proportion_interval
-from .._core.written import number
 from ..tables import TableModel
 from ..tables.drift import measure_shifts, verdict_on
 from ..tables.learned_rows import SeenRows

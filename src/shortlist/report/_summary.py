@@ -12,7 +12,7 @@ import numpy as np
 from .. import __version__
 from .._core.arrays import Rows
 from .._core.files import to_plain
-from .._core.written import number
+from .._core.formatting import number
 from ..exceptions import TableError
 from ..tables import ReadOptions, TableModel, WorkColumns
 from ..tables.reasons import reasons_for, value_in_words

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from .._core import written
-from .._core.written import number
+from .._core import formatting
+from .._core.formatting import number
 from ..tables import TableModel
 from ..thresholds.promise import capacity_in_words, guarantee_in_words, guarantee_of
 
 
 def percent(share: float | None) -> str:
     """Write a share as everywhere, with a space where no line ends."""
-    return unbroken(written.percent(share))
+    return unbroken(formatting.percent(share))
 
 
 def unbroken(text: str) -> str:
@@ -31,7 +31,7 @@ def model_capacity(model: TableModel) -> str:
 def model_guarantee(model: TableModel) -> str:
     """Describe the guarantee of a model in two sentences."""
     classifier, capacity = model.classifier, model.classifier.capacity
-    limit = f"{unbroken(written.stated_percent(classifier.capacity_fraction_))} of all cases"
+    limit = f"{unbroken(formatting.stated_percent(classifier.capacity_fraction_))} of all cases"
     if capacity.kind == "effort":
         limit = model_capacity(model)
     elif guarantee_of(classifier.guarantee).of_batches:

@@ -13,8 +13,8 @@ import numpy as np
 from msgspec import Struct
 
 from .._core import probing
+from .._core.formatting import number, percent
 from .._core.intervals import proportion_interval
-from .._core.written import number, percent
 from ..feedback import estimate_missed
 from ..online.decisions import PROBE, PROBE_WITHOUT_SLOT
 from ._service import Call, metric_head

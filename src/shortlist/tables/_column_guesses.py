@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core.extras import load_extra
-from .._core.written import number
+from .._core.formatting import number
 from ..exceptions import TableError
 from ._source import listed
 from .column_format import (

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from .._core.arrays import Mask
 from .._core.extras import load_extra
-from .._core.written import percent
+from .._core.formatting import percent
 from ..exceptions import TableError, TableNote
 from .column_format import MISSING_CATEGORY, is_word_for_missing
 from .columns import SOMEWHERE, Place, is_text, number_text, plain

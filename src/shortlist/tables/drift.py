@@ -13,8 +13,8 @@ import numpy as np
 from scipy.stats import hypergeom, ks_2samp
 
 from .._core.arrays import Floats
+from .._core.formatting import percent
 from .._core.ranking import lift
-from .._core.written import percent
 from .cases import CaseReader
 from .columns import date_text
 from .learned_rows import ColumnProfile

@@ -15,9 +15,9 @@ from sklearn.pipeline import Pipeline
 
 from .._core.arrays import Mask, Rows
 from .._core.folds import holds_out
+from .._core.formatting import counted, duration, number, percent
 from .._core.labels import rare_share
 from .._core.validation import check_count, check_option, name_rows
-from .._core.written import counted, duration, number, percent
 from ..capacity import Capacity, exact
 from ..classifier import CapacityClassifier
 from ..exceptions import TableError

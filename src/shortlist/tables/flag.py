@@ -13,8 +13,8 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from .._core.arrays import Doubles, Mask
+from .._core.formatting import number, stated_percent
 from .._core.work import count_in_units
-from .._core.written import number, stated_percent
 from ..capacity import exact
 from ..exceptions import TooManyFlagsError
 from ._labels import RepeatedIds

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core.arrays import Mask, Rows
+from .._core.formatting import counted, stated_percent
 from .._core.intervals import Interval, proportion_interval
-from .._core.written import counted, stated_percent
 from ..assignment import assign
 from ..capacity import exact
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from scipy.stats import hypergeom
 
 from .._core.extras import load_extra
+from .._core.formatting import number
 from .._core.ids import hash_ids, hash_rows
-from .._core.written import number
 from .columns import MISSING_CATEGORY, is_missing
 from .schema import TableRows, TableSchema
 

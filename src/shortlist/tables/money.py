@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from .._core.arrays import Doubles, Mask
+from .._core.formatting import number
 from .._core.labels import rare_share
 from .._core.work import expected_worth, reaches
-from .._core.written import number
 from ..capacity import Capacity
 from ..exceptions import TableError
 from ..metrics import CapacityCurve, adjusted_detection_score, capacity_curve

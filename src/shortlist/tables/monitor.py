@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.stats import betabinom, hypergeom
 
 from .._core.arrays import Mask
-from .._core.written import number, percent
+from .._core.formatting import number, percent
 from ..thresholds import CalibratedThreshold
 from .columns import MISSING_CATEGORY, is_of_nines, shown_value
 from .learned_rows import ColumnProfile

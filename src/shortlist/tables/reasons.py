@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core.written import number
+from .._core.formatting import number
 from .columns import MISSING_CATEGORY, date_text
 from .model import TableModel
 

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core.arrays import Doubles, Mask
+from .._core.formatting import percent
 from .._core.probing import PROBE, PROBE_WITHOUT_SLOT
 from .._core.validation import name_rows
-from .._core.written import percent
 from ..exceptions import TableError
 from ..feedback import MissedEstimate, estimate_missed
 from ._column_guesses import guess_column

@@ -12,11 +12,11 @@ import numpy as np
 
 from .._core.arrays import Rows
 from .._core.extras import load_extra
+from .._core.formatting import stated_percent
 from .._core.ids import tie_keys_of
 from .._core.probing import BY_SCORE, PROBE, check_probe, draw_probes, probe_seed
 from .._core.ranking import lift
 from .._core.validation import check_seed
-from .._core.written import stated_percent
 from ..capacity import exact
 from ..exceptions import TableError
 from ..thresholds import count_invitations

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from .._core.arrays import Doubles
+from .._core.formatting import number
 from .._core.validation import name_rows
-from .._core.written import number
 from ..capacity import Capacity
 from ..exceptions import TableError
 from ..thresholds import Selection as ChosenList

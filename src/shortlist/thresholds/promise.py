@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from .._core.formatting import number, stated_percent
 from .._core.validation import check_count, check_option, warn_user
-from .._core.written import number, stated_percent
 from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError, InsufficientCalibrationWarning
 from . import guarantees

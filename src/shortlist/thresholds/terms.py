@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from .._core.arrays import Doubles, Mask, Rows, TieKeys
+from .._core.formatting import percent
 from .._core.ids import lots_of
 from .._core.intervals import Interval, clopper_pearson_lower
 from .._core.ranking import AFTER_ALL, BEFORE_ALL, Cuts, cut_after, dense_places, flag_above, rank
 from .._core.validation import check_confidence, warn_user
 from .._core.work import are_equal, check_max_effort
-from .._core.written import percent
 from ..capacity import Capacity, check_efforts_suit, exact
 from ..worth import Worth
 from ._bands import simultaneous_interval
