@@ -187,6 +187,20 @@ def test_the_work_of_any_stretch_is_bounded(seed, kind):
     assert error.max() - error.min() <= controller.interval_bound() + 1e-6
 
 
+@pytest.mark.parametrize("before", ["little work", "only observed"])
+def test_too_little_work_is_not_made_up_for(before, rng):
+    """Neither after many small efforts nor after many items whose work is unknown."""
+    controller, scores = tracker(), rng.exponential(size=100_000)
+    if before == "only observed":
+        controller.observe(scores)
+        assert controller.state_floats.tolist() == tracker().state_floats.tolist()
+    else:
+        assert controller.decide_many(scores, efforts=np.full(100_000, 0.01)).flagged.mean() > 0.9
+    flagged = controller.decide_many(scores[:20_000], efforts=np.full(20_000, 60.0)).flagged
+    surplus = np.concatenate([[0], np.cumsum(60 * flagged - 0.3)])
+    assert np.max(surplus - np.minimum.accumulate(surplus)) <= controller.interval_bound()
+
+
 def test_the_tracker_follows_a_rate_of_work():
     """In the long run the work of the flags is the rate, also after a drift."""
     rng = np.random.default_rng(3)

@@ -30,6 +30,18 @@ _PARTS = 1 << 40
 
 
 @njit(cache=True)
+def _count_flag(share: float, floats: Any) -> None:
+    """Move the offset by the error of a flag that takes a share of the largest effort.
+
+    Flags of little work lower it, but not below the level at which everything is flagged:
+    otherwise a stretch with too little work would be made up for later, beyond any bound.
+    """
+    offset, rate, step = floats[OFFSET], floats[RATE], floats[STEP]
+    lowest = floats[LOWEST] + floats[LOG_RATE] - step * rate
+    floats[OFFSET] = max(offset + step * (share - rate), min(offset, lowest))
+
+
+@njit(cache=True)
 def _track(
     score: float, deciding: bool, work: int, floats: Any, ints: Any, knots: Any
 ) -> tuple[int, float]:
@@ -39,11 +51,13 @@ def _track(
         return BELOW_THRESHOLD, np.inf
     ints[TOKENS] = min(ints[TOKENS] + ints[REFILL], ints[MOST_TOKENS])
     threshold = score_at(floats[OFFSET] - floats[LOG_RATE], knots)
+    if work == 0 and not deciding:
+        return BELOW_THRESHOLD, threshold  # its work is unknown, and teaches nothing
     if score > threshold:
         # A flag costs its share of the largest effort. It counts even if there is no token for it:
         # otherwise a lack of tokens would lower the threshold.
         share = work / ints[MOST_WORK]
-        floats[OFFSET] += floats[STEP] * (share - rate)
+        _count_flag(share, floats)
         if deciding and ints[MOST_TOKENS] > 0:
             price = _PARTS if work == ints[MOST_WORK] else int(share * _PARTS) + 1
             if ints[TOKENS] < price:
@@ -85,7 +99,9 @@ class QuantileTracker(Controller):
 
     It can also follow a rate of work, ``Capacity.effort(480, per=10_000)``: pass the score as
     value * probability / effort (:func:`~shortlist.worth.expected_worth`), and the effort of each
-    item with it. The bound then refers to the work of the flags.
+    item with it. The work of the flags then exceeds what the rate allows by at most the bound; it
+    lies below where there is too little work. Items that are only observed, whose work is unknown,
+    teach nothing.
 
     Parameters
     ----------
@@ -173,15 +189,15 @@ class QuantileTracker(Controller):
 
         Every capacity so far, and every one that is announced, is included. At a capacity of zero
         nothing is flagged and nothing is lost. Items that are only observed count as if they had
-        been decided, and took no work.
+        been decided; those of a rate of work do not count.
 
         Returns
         -------
         float
-            The bound: for every stretch, \\|flags - sum of rates\\| is at most this; for a rate of
-            work, the same with the work of the flags. It covers the
-            scales of all models so far; a model with more calibration scores can widen it. With
-            `burst`, flags can lie further below.
+            The bound: for every stretch, \\|flags - sum of rates\\| is at most this. For a rate of
+            work, the work of the flags exceeds the sum of rates by at most this, and can lie
+            further below. The bound covers the scales of all models so far; a model with more
+            calibration scores can widen it. With `burst`, flags can lie further below.
 
         Examples
         --------
