@@ -180,7 +180,10 @@ class Capacity:
         >>> Capacity.for_detection(0.5, curve)
         Capacity.fraction(0.035)
         """
-        return cls.fraction(curve.needed_for(detection).high)
+        share = curve.needed_for(detection).high
+        exactly = Fraction(share).limit_denominator(curve.n_items)
+        # Written in decimal, a share such as a third is too small for one of the reviews.
+        return cls.fraction(exactly if exact(share) < exactly else share)
 
     def as_ratio(self, prevalence: Any = None) -> Fraction:
         """Return the capacity as an exact fraction of all items, a :class:`fractions.Fraction`.

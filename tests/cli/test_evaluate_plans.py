@@ -31,6 +31,17 @@ def test_a_detection_is_planned(model_file, new_cases):
     assert without["needed"] is None
 
 
+@pytest.mark.parametrize("share", [0.2, 0.3, 0.5, 0.6])
+def test_reviews_that_keep_a_detection_are_not_rounded_down(model_file, new_cases, share):
+    """A share that is promised must be as large as it is shown."""
+    high = json.loads(run(model_file, new_cases, "--find", share, "--json").stdout)["needed"][
+        "high"
+    ]
+    words = " ".join(run(model_file, new_cases, "--find", share).stdout.split())
+    shown = float(words.split("Reviews of ")[1].split(" %")[0])
+    assert high <= shown / 100 < high + 0.0001
+
+
 @pytest.mark.parametrize("share", ["0", "1.5", "-1", "nan"])
 def test_a_share_that_is_none_is_refused_before_anything_is_read(model_file, share):
     """The message names the option."""

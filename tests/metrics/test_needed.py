@@ -121,6 +121,16 @@ def test_a_promised_detection_is_a_capacity(fraud):
     assert_array_equal(curve.interval_at(capacity).low >= 0.5, True)
 
 
+@pytest.mark.parametrize("n", [57, 99, 300, 393])
+def test_a_promised_detection_loses_no_review_to_decimals(n):
+    """A share of 33 in 393 has no end in decimal; all 33 reviews are allowed."""
+    curve = capacity_curve(np.arange(n) < n // 10, -np.arange(n), rare_label=True)
+    for detection in (0.3, 0.5, 0.7):
+        capacity, high = Capacity.for_detection(detection, curve), curve.needed_for(detection).high
+        assert capacity.max_flags(n) == round(high * n)
+        assert capacity.as_fraction() == high
+
+
 @pytest.mark.parametrize(
     ("detection", "message"),
     [(0, "above 0"), (1.2, "at most 1"), (float("nan"), "finite"), ("0.9", "must be a number")],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -209,10 +211,11 @@ def _print_needed(result: Evaluation) -> None:
     if (needed := result.needed) is None:
         return
     share, escape = stated_percent(needed.detection), stated_percent(1 - needed.detection)
+    enough = math.ceil(10_000 * Decimal(str(needed.high))) / 10_000  # less would promise nothing
     typer.echo(
         f"To find {share} of the rare cases takes {counted(needed.n_flagged, 'review')} of these "
         f"{result.n_items:,} cases ({shell.percent(needed.fraction)}); of new cases, "
-        f"{between(needed.low, needed.high)} (95 %). Reviews of {shell.percent(needed.high)} keep "
+        f"{between(needed.low, needed.high)} (95 %). Reviews of {stated_percent(enough)} keep "
         f"the escape rate, the share of the rare cases that nobody reviews, within {escape}."
     )
     verdict = {True: "is enough", False: "is not enough", None: "may be enough, or not"}
