@@ -411,6 +411,38 @@ def test_probing_queues_go_on_after_an_erasure(address):
         hand.close()
 
 
+def test_a_case_that_comes_while_others_are_erased_stays(address, monkeypatch):
+    """It is after the state from which all processes go on, and they draw it by its id."""
+    from shortlist.service import erasure
+
+    clock = FakeClock()
+    settings = QueueSettings(PERIOD, 200, probe=0.9, probe_key="k")
+    id = new_queue(address, capacity=50, at=clock.wall, settings=settings)
+    one, other = (Hand(address, id, clock=clock.make()) for _ in range(2))
+    for hand in (one, other):
+        hand.store._store.clock = lambda: None
+    cases = [(f"a{n}", n / 90) for n in range(60)]
+    write_state = erasure.change_queue
+
+    def meanwhile(store, queue, changes):
+        place = write_state(store, queue, changes)
+        one.decide(cases)
+        return place
+
+    monkeypatch.setattr(erasure, "change_queue", meanwhile)
+    with opened(address) as store:
+        assert erasure.erase_cases(store, [name for name, _ in cases]) == 0
+    for step, hand in enumerate((other, one, other)):
+        hand.decide([(f"{step}-{n}", n / 90) for n in range(30)])
+        assert hand.decider.replica.is_own  # its draws are those of the others
+    one.close()
+    other.close()
+    monkeypatch.undo()
+    with opened(address) as store:
+        assert erasure.erase_cases(store, [name for name, _ in cases]) == 60
+        assert audit_store(store)[0].problems == []
+
+
 def test_a_seal_cannot_be_guessed():
     """The same person has another seal in every row, and a row is checked without its salt."""
     rows = [{"case_id": "a", "at": 1.0, "seal": bytes([salt]) * 16} for salt in (1, 2)]

@@ -27,10 +27,13 @@ def erase_cases(store: Store, cases: list[str], *, before: float | None = None) 
     given = before if before is not None else json.dumps(cases)
     n_erased = 0
     for row in store.queues():
-        change_queue(store, row.id, [])  # replays begin after what they can no longer repeat
+        # Replays begin after what they can no longer repeat: whatever comes later is not erased.
+        last = change_queue(store, row.id, [])
         while entries := store.entries_where(
-            f"queue = ? AND kind = {DECISION} AND length(seal) = 16 AND {which} LIMIT {_TOGETHER}",
+            f"queue = ? AND seq < ? AND kind = {DECISION} AND length(seal) = 16 AND {which} "
+            f"LIMIT {_TOGETHER}",
             row.id,
+            last,
             given,
         ):
             _erase(store, row, entries)

@@ -133,8 +133,11 @@ def _compare(
         change_queue(store, row.id, [bodies[name]])
 
 
-def change_queue(store: Store, queue: int, changes: list[tuple[int, dict[str, Any]]]) -> None:
-    """Append changes to the log, as a worker would; or the state from which all go on."""
+def change_queue(store: Store, queue: int, changes: list[tuple[int, dict[str, Any]]]) -> int:
+    """Append changes to the log, as a worker would; or the state from which all go on.
+
+    Returns the number of the last entry.
+    """
     replica = join_queue(store, queue, build_name())
     row, entries, total = store.begin(queue, replica.seq)
     replica.follow(entries)
@@ -143,7 +146,9 @@ def change_queue(store: Store, queue: int, changes: list[tuple[int, dict[str, An
         maker.add_change(kind, body, COMMAND)
     if not changes:
         maker.add_start()
-    store.commit(maker.group())
+    group = maker.group()
+    store.commit(group)
+    return group.row.last_seq
 
 
 def _close_period(store: Store, row: QueueRow) -> None:
