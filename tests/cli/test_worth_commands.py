@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from shortlist.cli import _stream, app
 from shortlist.datasets import make_fraud
+from shortlist.tables import _text_files
 
 WORK = ("--value", "amount", "--effort", "minutes", "--unit", "minutes")
 MODELS = ("work.model", "value.model")
@@ -93,6 +94,15 @@ def test_values_and_efforts_keep_their_names(folder, tmp_path):
     """A table without the column that the model weighs is refused."""
     new(folder).rename(columns={"amount": "sum"}).to_csv(tmp_path / "other.csv")
     refused("no column 'amount'", "flag", folder / "work.model", tmp_path / "other.csv")
+
+
+def test_too_much_work_prints_nothing(folder, monkeypatch):
+    """Also if the first rows of a long table are within the budget."""
+    monkeypatch.setattr(_text_files, "_BLOCK_BYTES", 1_000)
+    monkeypatch.setattr(_text_files, "_BLOCKS_AT_ONCE", 1)
+    result = run("flag", folder / "work.model", folder / "new.csv", "--budget", 50)
+    assert result.exit_code == 4, result.output
+    assert result.stdout == ""
 
 
 def test_flags_stop_above_a_budget_and_below_a_worth(folder, tmp_path):

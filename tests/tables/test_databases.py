@@ -286,3 +286,34 @@ def test_a_missing_driver_is_named(monkeypatch):
     address = DatabaseTable("duckdb:///office.db#cases")
     with pytest.raises(ImportError, match=r"shortlist\[sql\]"), open_table(address):
         pass
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgresql://ann:top/secret@localhost:1/office#cases",
+        "postgresql://ann:top@secret@localhost:1/office#cases",
+        "postgresql://ann:top#secret@localhost:1/office#cases",
+        "postgresql://ann:12#secret@localhost:1/office#cases",
+        "postgresql+psycopg://ann:secret@localhost:1/office#cases",
+        "POSTGRESQL://ann:secret@localhost:1/office#cases",
+        "mysql://ann:top@secret@localhost/office#cases",
+    ],
+)
+@pytest.mark.parametrize("command", ["check", "inspect"])
+def test_a_password_of_an_odd_address_is_not_shown(address, command, model_file):
+    """Not if it has signs that end it, nor in the address of a database that is not read."""
+    model = [str(model_file)] if command == "check" else []
+    result = CliRunner().invoke(app, [command, *model, address])
+    assert result.exit_code == 2, result.output
+    assert "secret" not in result.output
+    assert "top" not in result.output
+
+
+def test_inspect_and_evaluate_read_databases(cases, model_file, tmp_path):
+    """As all other commands do."""
+    url = f"sqlite:///{tmp_path / 'office.db'}"
+    write(url, "old_cases", pd.read_csv(cases, dtype={"vip": str}))
+    for command in (["inspect"], ["evaluate", str(model_file)]):
+        result = CliRunner().invoke(app, [*command, f"{url}#old_cases"])
+        assert result.exit_code == 0, result.output

@@ -1,16 +1,20 @@
 """The calibrated rule, row by row."""
 
 import io
+import json
 
+import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from numpy.testing import assert_array_equal
+from typer.testing import CliRunner
 
 from shortlist import Capacity
+from shortlist.cli import app
 from shortlist.exceptions import TableError
+from shortlist.tables import _records, fit_table, flag_rows, select_rows
 from shortlist.tables import _text_files as text_files
-from shortlist.tables import fit_table, flag_rows
 
 
 def flag(model, path, format="csv"):
@@ -121,3 +125,50 @@ def test_a_missing_column_is_named(table_fit, new_cases, tmp_path):
         pd.read_csv(new_cases).drop(columns=column).to_csv(tmp_path / "t.csv", index=False)
         with pytest.raises(TableError, match=f"has no column '{column}'"):
             flag(table_fit.model, tmp_path / "t.csv")
+
+
+def lines_with(new_cases, path, values):
+    """Write the new cases as JSON lines with a column of these values."""
+    rows = pd.read_csv(new_cases, dtype=str).to_dict("records")
+    lines = [{**row, "extra": values(place)} for place, row in enumerate(rows)]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines).replace("NaN", "null"))
+    return path
+
+
+@pytest.mark.parametrize(
+    "late",
+    [lambda place: place + 0.5, lambda place: "word", lambda place: "007", lambda place: 2**60],
+    ids=["parts", "words", "codes", "long"],
+)
+def test_values_carried_along_are_never_rounded(late, model_file, new_cases, tmp_path, monkeypatch):
+    """Whole numbers in the first rows may be followed by something else."""
+    monkeypatch.setattr(_records, "_CHUNK_LINES", 100)
+    path = lines_with(new_cases, tmp_path / "n.jsonl", lambda n: n if n < 150 else late(n))
+    out = tmp_path / "flags.csv"
+    typed = ["flag", str(model_file), str(path), "--keep", "extra", "-o", str(out)]
+    result = CliRunner().invoke(app, typed)
+    assert result.exit_code == 2, result.output
+    assert "'extra', which --keep names, holds values of another kind from row 101" in result.output
+    assert not out.exists()
+
+
+def test_values_carried_along_may_be_missing_at_first(model_file, new_cases, tmp_path, monkeypatch):
+    """Their type is not known then, and they are written as texts."""
+    monkeypatch.setattr(_records, "_CHUNK_LINES", 100)
+    path = lines_with(new_cases, tmp_path / "n.jsonl", lambda n: None if n < 150 else n)
+    out = tmp_path / "flags.csv"
+    typed = ["flag", str(model_file), str(path), "--keep", "extra", "-o", str(out)]
+    assert CliRunner().invoke(app, typed).exit_code == 0
+    assert_array_equal(pd.read_csv(out)["extra"][150:], np.arange(150, 800))
+
+
+def test_a_list_carries_numbers_of_all_kinds(table_fit, new_cases, tmp_path, monkeypatch):
+    """Nothing is written before its end."""
+    monkeypatch.setattr(_records, "_CHUNK_LINES", 100)
+    for parts in (lambda n: n < 150, lambda n: n >= 150):
+        path = lines_with(new_cases, tmp_path / "n.jsonl", lambda n, p=parts: n + 0.5 * p(n))
+        listed = select_rows(table_fit.model, path, count=400, keep=["extra"])
+        assert listed.types["extra"] == "double"
+        assert [row["extra"] for row in listed.rows] == [
+            row["row"] - 1 + 0.5 * parts(row["row"] - 1) for row in listed.rows
+        ]

@@ -174,3 +174,9 @@ def test_row_numbers_that_pandas_saved_are_no_column(tmp_path):
     frame = pd.DataFrame({"a": [3.0, 1.0, 2.0]}, index=[7, 5, 9])
     frame.to_parquet(tmp_path / "t.parquet", index=True)
     assert read(tmp_path / "t.parquet") == {"a": [3.0, 1.0, 2.0]}
+
+
+def test_numbers_among_texts_are_those_of_a_text_file(tmp_path):
+    """1.0 is the text 1, as in a line of its own, and NaN is missing."""
+    (tmp_path / "t.jsonl").write_text('{"a": 1.0}\n{"a": "x"}\n{"a": 2.5}\n{"a": NaN}\n')
+    assert read(tmp_path / "t.jsonl") == {"a": ["1", "x", "2.5", None]}

@@ -11,6 +11,12 @@ _ADDRESS = re.compile(r"(sqlite|duckdb|postgres(?:ql)?)://.*", re.DOTALL)
 _PASSWORD = re.compile(r"(?<=//)([^/@:]*):([^/@]*)(?=@)|(password=)([^&#\s]*)")
 
 
+#: A user and a password, which hold no @ and no / of their own, hosts, a database and options.
+_HOST = r"(?:[^/@?:,\[\]]*|\[[^/@\]]*\])(?::[0-9]*)?"
+_CLEAR = re.compile(rf"postgres(?:ql)?://(?:[^/@]*@)?{_HOST}(?:,{_HOST})*(?:/[^@?]*)?(?:\?.*)?")
+_USER = re.compile(r"(?<=:/)(/?[^/@:]*):.*@", re.DOTALL)
+
+
 class DatabaseTable:
     """A table of a database, or what a query finds in it, for functions that take a file.
 
@@ -46,6 +52,13 @@ class DatabaseTable:
                 "postgresql://user@host/database#cases."
             )
         self.system = "postgresql" if found[1].startswith("postgres") else found[1]
+        is_clear = _CLEAR.fullmatch(self.url) and (self.is_query or "@" not in self.table)
+        if self.system == "postgresql" and not is_clear:
+            raise ValueError(
+                "The address of the database, which is not shown as it may hold a password, "
+                "cannot be told apart from its password. Write @ in a password as %40, / as %2F, "
+                "# as %23 and spaces as %20."
+            )
 
     def __repr__(self) -> str:
         return self.without_password(f"{self.url}#{self.table}")
@@ -77,6 +90,15 @@ class DatabaseTable:
             for shown in (secret, unquote(secret or "")):
                 text = text.replace(shown, "***") if shown else text
         return text
+
+
+def without_user(text: str) -> str:
+    """Return an address of any kind, also one that cannot be used, without a password.
+
+    >>> without_user("mysql://ann:secret@db.example/office")
+    'mysql://ann:***@db.example/office'
+    """
+    return _USER.sub(r"\1:***@", text)
 
 
 def as_path(text: str) -> Any:

@@ -25,7 +25,7 @@ _A_FEW = 0.01
 
 def evaluate(
     model: options.Model,
-    data: Annotated[Path | None, typer.Argument(metavar="[DATA]")] = None,
+    data: Annotated[Path | None, typer.Argument(metavar="[DATA]", parser=options.path)] = None,
     target: options.Column = None,
     capacities: bool = False,
     find: options.Number = None,

@@ -66,8 +66,8 @@ def flag(
     if out is not None:  # before any work
         check_writable(out, keep=(model, data, exclude))
         format = output_format(out)
-    loaded = shell.open_model(model)
-    with shell.progress("reading") as show, _opened(out, whole=at_most is not None) as file:
+    loaded, has_limit = shell.open_model(model), (at_most, budget) != (None, None)
+    with shell.progress("reading") as show, _opened(out, whole=has_limit) as file:
         summary = flag_rows(
             loaded,
             data,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def inspect(
-    file: Annotated[Path, typer.Argument(metavar="FILE")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", parser=options.path)],
     drop: options.Columns = None,
     read: options.Read = None,
     as_json: options.AsJson = False,
@@ -37,16 +37,18 @@ def inspect(
     file
         A model file made by fit, or a table.
     """
+    from ..tables import DatabaseTable
     from ..tables.inspect import inspect_table
     from ..tables.model_file import describe_model
     from ..tables.read import is_table
 
     view, content = None, {}
     try:
-        content = describe_model(file)
+        content = {} if isinstance(file, DatabaseTable) else describe_model(file)
     except ModelFileError:
         if not is_table(file):
             raise
+    if not content:
         view = inspect_table(file, reading=options.read_options(read, drop, but=()))
     if as_json:
         shell.print_json(view or content)

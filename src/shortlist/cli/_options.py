@@ -109,7 +109,7 @@ def _number(text: str) -> float:
         raise typer.BadParameter(f"{text!r} is not a number such as 0.06{hint}") from None
 
 
-def _path(text: str) -> Any:
+def path(text: str) -> Any:
     """Return a file, or a table of a database."""
     try:
         return as_path(text)
@@ -118,11 +118,11 @@ def _path(text: str) -> Any:
 
 
 Model = Annotated[Path, typer.Argument(metavar="MODEL")]
-Data = Annotated[Path, typer.Argument(metavar="DATA", parser=_path)]
+Data = Annotated[Path, typer.Argument(metavar="DATA", parser=path)]
 NewFile = Annotated[Path, _taking("FILE", "--out", "-o")]
-Out = Annotated[Path | None, _taking("FILE", "--out", "-o", parser=_path)]
+Out = Annotated[Path | None, _taking("FILE", "--out", "-o", parser=path)]
 AsJson = Annotated[bool, typer.Option("--json")]
-File = Annotated[Path | None, _taking("FILE", parser=_path)]
+File = Annotated[Path | None, _taking("FILE", parser=path)]
 Text = Annotated[str | None, _taking("TEXT")]
 Column = Annotated[str | None, _taking("COLUMN")]
 Columns = Annotated[list[str] | None, _taking("COLUMNS")]

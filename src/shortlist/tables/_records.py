@@ -25,6 +25,7 @@ from ._source import (
     translated,
 )
 from ._text_files import open_bytes, utf8_file
+from .columns import number_text
 from .options import ReadOptions
 
 pa = load_extra("pyarrow", needed_for="Reading tables")
@@ -46,7 +47,7 @@ def as_arrow(values: list[Any]) -> Any:
     if kinds <= {datetime.datetime, datetime.date}:
         moments = [v if v is None or hasattr(v, "hour") else _midnight(v) for v in values]
         return pa.array(moments, pa.timestamp("us"))  # zones are converted to UTC
-    return pa.array([None if value is None else _as_text(value) for value in values], pa.string())
+    return pa.array([None if v is None or v != v else _as_text(v) for v in values], pa.string())
 
 
 def _midnight(day: datetime.date) -> datetime.datetime:
@@ -68,7 +69,7 @@ def _as_text(value: Any) -> str:
     if isinstance(value, datetime.timedelta):
         minutes, seconds = divmod(round(value.total_seconds()), 60)
         return f"{minutes // 60}:{minutes % 60:02d}:{seconds:02d}"
-    return str(value)
+    return number_text(value) if isinstance(value, float) else str(value)
 
 
 # --- Excel ---

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import KW_ONLY, dataclass, field
@@ -36,6 +37,7 @@ load_extra("pyarrow.compute", needed_for="Reading tables")
 _BLOCK_ROWS = 1 << 20
 #: Ids whose looks are compared with those of a list of exclusions.
 _MOST_COMPARED = 10_000
+_NUMBERS = {"int64", "double"}
 #: Called with the number of rows that were read so far.
 RowsRead = Callable[[int], None]
 
@@ -64,7 +66,8 @@ class CaseRows(TableRows):
 class CaseReader:
     """Reads the cases of a table in chunks, and compares them with the model card on the way.
 
-    `keep` names columns to carry along, and `taken` those of the output. Attributes: the `id`
+    `keep` names columns to carry along, and `taken` those of the output. With `widens`, nothing is
+    written before the end, and whole numbers may be followed by others. Attributes: the `id`
     column, the number of rows read so far, with how many of each segment, `types` of the columns
     carried along, the `monitor` and, at the end, `notes`.
     """
@@ -79,6 +82,7 @@ class CaseReader:
     segment: str | None = None
     turnout: str | None = None
     taken: Collection[str] = ()
+    widens: bool = False
     reading: ReadOptions | None = None
     on_progress: RowsRead | None = None
     n_read: int = field(default=0, init=False)
@@ -135,8 +139,17 @@ class CaseReader:
         if self.segment is not None:
             segments = as_texts(chunk[self.segment], self.segment)
             self.segments.update(segments.tolist())
-        self.types = {shown: _kind(chunk[name].type) for name, shown in kept.items()}
-        carried = {shown: _plain(chunk[name], self.types[shown]) for name, shown in kept.items()}
+        kinds = {shown: _kind(chunk[name].type) for name, shown in kept.items()}
+        if not self.n_read:  # the first rows decide about the types of the output
+            self.types = kinds
+        elif self.widens:
+            wider = {n: "double" for n, k in kinds.items() if {k, self.types[n]} == _NUMBERS}
+            self.types |= wider
+        place = Place(str(self.path), self.n_read)
+        carried = {
+            shown: _plain(chunk[name], self.types[shown], name, place)
+            for name, shown in kept.items()
+        }
         return CaseRows(
             **vars(rows),
             numbers=np.arange(self.n_read, self.n_read + len(rows.X)),
@@ -181,8 +194,17 @@ def _kind(type: Any) -> str:
     return "double" if pa.types.is_floating(type) else "string"
 
 
-def _plain(column: Any, kind: str) -> Any:
-    return pa.compute.cast(column, pa.string()) if kind == "string" else column
+def _plain(column: Any, kind: str, name: str, place: Place) -> Any:
+    """Return a column to carry along, as values of its type; nothing is rounded."""
+    if kind == "string" or _kind(column.type) == kind or column.null_count == len(column):
+        return pa.compute.cast(column, pa.type_for_alias(kind))
+    with contextlib.suppress(pa.ArrowInvalid):
+        if {_kind(column.type), kind} == _NUMBERS:
+            return pa.compute.cast(column, pa.type_for_alias(kind))
+    raise TableError(
+        f"The column {name!r}, which keep=... names, holds values of another kind from "
+        f"{place.row(0)} on than before. Write all of them in one way, or leave it out."
+    )
 
 
 # --- cases to leave out ---

@@ -18,6 +18,7 @@ from typing import Any
 import sklearn
 
 from .. import __version__
+from .._core.addresses import without_user
 from .._core.extras import load_extra
 from .._core.files import to_plain, write_whole
 from ..capacity import Capacity
@@ -198,7 +199,8 @@ def _read(path: Path, *names: str) -> dict[str, bytes]:
             check_unpacked(archive, path.stat().st_size, str(path))
             return {name: archive.read(name) for name in names}
     except FileNotFoundError:
-        raise ModelFileError(f"There is no model file {path}. Check the path.") from None
+        shown = without_user(str(path))
+        raise ModelFileError(f"There is no model file {shown}. Check the path.") from None
     except IsADirectoryError:
         raise ModelFileError(f"{path} is a folder, not a model file.") from None
     except (zipfile.BadZipFile, KeyError, EOFError):

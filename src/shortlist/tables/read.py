@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
 
-from .._core.addresses import DatabaseTable
+from .._core.addresses import DatabaseTable, without_user
 from .._core.extras import load_extra
 from ..exceptions import TableError, TableNote
 from ._databases import open_database
@@ -71,10 +71,10 @@ def _opener(path: Path) -> Opener:
         return open_text
     if path.is_dir():
         return _open_folder
-    if re.match(r"[a-z][a-z0-9]+:/+[^/]", str(path)):
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/+[^/]", str(path)):
         raise TableError(
-            f"{path} is not a local file. Only local files are read, and tables of databases such "
-            "as sqlite:///cases.db#cases: download it."
+            f"{without_user(str(path))} is not a local file. Only local files are read, and tables "
+            "of databases such as sqlite:///cases.db#cases: download it."
         )
     if _extension(path) not in _OPENERS:
         raise TableError(

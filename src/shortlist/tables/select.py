@@ -196,6 +196,7 @@ def select_rows(
         exclude=exclude,
         segment=segment,
         turnout=turnout if isinstance(turnout, str) else None,
+        widens=True,
         taken={**_COLUMNS, **_PROBE_COLUMNS, **_TIER_COLUMNS},
         reading=reading,
         on_progress=lambda n_rows: on_progress(f"{n_rows:,} rows scored", 0, 0),
