@@ -179,3 +179,11 @@ def test_a_multiple_follows_the_base_rate_within_the_bound(rng):
         flagged = tracker.decide_many(rng.normal(size=2_000)).flagged
         errors.extend(errors[-1] + np.cumsum(flagged - 2 * prevalence))
     assert np.ptp(errors) <= tracker.interval_bound()
+
+
+@pytest.mark.parametrize("kind", CONTROLLERS)
+@pytest.mark.parametrize("option", ["brust", "period", "probe_key"])
+def test_an_option_that_a_rate_does_not_have_is_an_error(kind, option):
+    """A misspelt limit on bursts must not mean that there is none."""
+    with pytest.raises(TypeError, match=f"no option '{option}'"):
+        kind(Capacity.fraction(0.1), calibration_scores=[0.0, 1.0], **{option: 3})

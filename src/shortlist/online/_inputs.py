@@ -136,6 +136,17 @@ def check_options(options: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def check_shared(shared: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that all controllers of a rate share; a misspelt one is an error."""
+    unknown = [name for name in shared if name not in ("prevalence", "remember")]
+    if unknown:
+        raise TypeError(
+            f"A controller of a rate has no option {', '.join(map(repr, unknown))}. A number per "
+            "period is kept by BudgetController."
+        )
+    return shared
+
+
 def check_work(capacity: Capacity, efforts: Any, n_items: int, *, most: float | None) -> Ints:
     """Return the work of items in whole units, each at most `most`; 1 in a budget of flags."""
     if capacity.kind != "effort":

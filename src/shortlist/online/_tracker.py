@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from ..capacity import Capacity, exact
 from ..exceptions import CapacityError
-from ._inputs import TailScale, count_work, score_at
+from ._inputs import TailScale, check_shared, count_work, score_at
 from .controller import Controller
 from .decisions import ABOVE_THRESHOLD, BELOW_THRESHOLD, CAPACITY_USED_UP
 
@@ -174,7 +174,7 @@ class QuantileTracker(Controller):
             burst=burst,
             max_effort=max_effort,
             expected_effort=expected_effort,
-            **shared,
+            **check_shared(shared),
         )
         self.check_capacity(capacity)
         head = [0.0, 0.0, 0.0, self.options["step"], *self.scale.range, 0.0, 0.0]

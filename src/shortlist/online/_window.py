@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from .._core.arrays import Ints
 from .._core.ranking import cut_after
 from ..capacity import Capacity
-from ._inputs import FARTHEST_SCORE, TailScale, check_calibration_scores
+from ._inputs import FARTHEST_SCORE, TailScale, check_calibration_scores, check_shared
 from .controller import Controller
 from .decisions import ABOVE_THRESHOLD, BELOW_THRESHOLD
 
@@ -128,7 +128,7 @@ class WindowController(Controller):
             capacity,
             calibration_scores=calibration_scores,
             window=window,
-            **shared,
+            **check_shared(shared),
         )
         self.check_capacity(capacity)
         last = check_calibration_scores(calibration_scores)[-self.options["window"] :]
@@ -270,7 +270,7 @@ class EmaController(Controller):
             alpha=alpha,
             window=window,
             step=step,
-            **shared,
+            **check_shared(shared),
         )
         self.check_capacity(capacity)
         scores, ratio = check_calibration_scores(calibration_scores), self.ratio(capacity)
