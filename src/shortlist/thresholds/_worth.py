@@ -62,10 +62,11 @@ def _precise(worth: Worth, most: int, sample: CalibrationSample, promise: Promis
     good = places[reached & (above > 0) & (places <= most)]
     if good.size == 0 and most >= 0:
         surely = f" with confidence {1 - promise.error:g}" if promised else ""
+        within = f" within {promise.capacity!r}" if promise.ratio < 1 else ""
         warn_user(
-            f"No threshold within {promise.capacity!r} has a precision of at least "
-            f"{worth.least:g}{surely} on these {n} calibration items, of which {found[-1]} are "
-            "rare. The threshold flags nothing.",
+            f"No threshold{within} has a precision of at least {worth.least:g}{surely} on "
+            f"these {n} calibration items, of which {found[-1]} are rare. The threshold flags "
+            "nothing.",
             InsufficientCalibrationWarning,
         )
     return int(good[-1]) if good.size else -1
