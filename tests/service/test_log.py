@@ -407,6 +407,7 @@ def test_probing_queues_go_on_after_an_erasure(address):
         [found] = audit_store(store)
     assert most <= 10
     assert (found.problems, found.n_erased) == ([], 30)
+    assert found.n_replayed == 60  # nobody can draw the others again
     for hand in (one, other):
         hand.close()
 

@@ -133,6 +133,7 @@ class Replica:
     ) -> None:
         self.store, self.settings, self.build, self.seq = store, settings, build, seq
         self.is_own, self.model = is_own, 0
+        self.n_compared = 0  # decisions that this version has made again
         self.drift: DriftAlarm | None = None
         self.first: tuple[float, ...] = ()
         self._load(state)
@@ -247,6 +248,7 @@ class Replica:
             return
         differs = not all(map(_agrees, run, decided))
         is_mine = run[0].build == self.build and self.is_own
+        self.n_compared += len(run) if is_mine else 0
         if differs and (is_mine or self.settings.is_guarded):
             raise ReplayError(
                 f"Entries {run[0].seq} to {run[-1].seq} of the log differ from what this version "

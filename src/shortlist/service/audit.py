@@ -379,10 +379,10 @@ class _Auditor:
                 self._store, self._settings, start.build, seq=start.seq,
                 state=json.loads(start.body or "{}"),
             )  # fmt: skip
-        replica = self._replica
+        replica, before = self._replica, self._replica.n_compared
         try:
             replica.follow([entry for entry in page if entry.seq > replica.seq])
-            self._found.n_replayed += mine
+            self._found.n_replayed += replica.n_compared - before
         except ReplayError as error:
             self._tell(str(error))
             self._replica = None
