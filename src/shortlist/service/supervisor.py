@@ -34,6 +34,7 @@ __all__ = ["HttpProtocol", "run_service"]
 _log = logging.getLogger("shortlist.service")
 _LONGEST_HOLD = 2.0  # seconds
 _DRAIN = 10
+_STOPPING = (signal.SIGTERM, signal.SIGINT)
 _BACKLOG = 2_048
 _SWITCH = 0.0005  # seconds that one thread of a worker may keep the others waiting
 _SLOWEST_HEADERS, _MOST_HEADERS = 10.0, 64 << 10  # seconds, and bytes
@@ -150,7 +151,7 @@ class _Workers:
 
     def run(self) -> int:
         """Keep all workers running until a signal comes."""
-        for name in (signal.SIGTERM, signal.SIGINT):
+        for name in _STOPPING:
             signal.signal(name, self._stop)
         gc.collect()
         gc.freeze()  # workers need not look through what was loaded for them again and again
@@ -192,12 +193,17 @@ class _Workers:
             return
         self._held[place] = 0.0
         process = multiprocessing.get_context("fork").Process(target=self._work, args=(place,))
+        # A signal must neither miss a worker that is just starting, nor find it in the worker still
+        # handled as by the parent.
+        signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)
         process.start()
         self._processes[place] = process
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPPING)
 
     def _work(self, place: int) -> None:
-        for name in (signal.SIGTERM, signal.SIGINT):
+        for name in _STOPPING:
             signal.signal(name, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPPING)
         with contextlib.suppress(OSError, AttributeError):  # end with the parent (Linux)
             ctypes.CDLL(None).prctl(1, signal.SIGTERM)
         sys.setswitchinterval(_SWITCH)
