@@ -272,6 +272,15 @@ def test_paths_from_the_root_and_from_here():
     assert str(DatabaseTable("duckdb:///data/a.db#cases").file) == "data/a.db"
 
 
+def test_a_new_database_is_made_by_answers_alone(tmp_path):
+    """A check before long work leaves no empty file; a folder that is missing is refused."""
+    new = tmp_path / "new.db"
+    databases.check_appendable(DatabaseTable(f"sqlite:///{new}#answers"))
+    assert not new.exists()
+    with pytest.raises(TableError, match="cannot be used"):
+        databases.check_appendable(DatabaseTable(f"sqlite:///{tmp_path}/none/new.db#answers"))
+
+
 def test_the_file_of_a_database_is_not_overwritten(tmp_path):
     """By answers that go to a file."""
     (tmp_path / "office.csv").write_bytes(b"")

@@ -120,5 +120,7 @@ def check_appendable(address: DatabaseTable) -> None:
     """Raise an error for a database that cannot be written to, before long work starts."""
     if address.is_query:
         raise TableError(f"{address} is a query. Answers need the name of a table.")
-    with _connected(address, writes=True):
-        pass
+    file = address.file
+    if file is None or file.exists() or not file.parent.is_dir():
+        with _connected(address, writes=True):
+            pass  # a new file is made when there are answers, not before
