@@ -216,8 +216,8 @@ class Capacity:
             raise CapacityError(
                 f"{self!r} is a budget of work, and a number of flags is needed here. Use "
                 "Capacity.count(...), Capacity.fraction(...) or Capacity.multiple(...); budgets of "
-                "work are kept by select, calibrate_threshold, CapacityClassifier, "
-                "BudgetController and QuantileTracker."
+                "work are kept by select, calibrate_threshold, CapacityClassifier and "
+                "BudgetController."
             )
         if prevalence is None:
             raise CapacityError(

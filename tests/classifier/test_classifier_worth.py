@@ -16,7 +16,7 @@ from sklearn.tree import DecisionTreeClassifier
 from shortlist import Capacity, CapacityClassifier, Worth, select
 from shortlist.datasets import make_fraud
 from shortlist.exceptions import CapacityError
-from shortlist.online import BudgetController, QuantileTracker
+from shortlist.online import BudgetController
 
 N = 4_000
 BUDGET = Capacity.effort(480, per=1_000)
@@ -235,11 +235,10 @@ def test_every_team_keeps_its_budget(cases):
 
 
 def test_controllers_start_from_the_fitted_efforts(cases, fitted):
-    """A budget per day and a rate both take what the classifier has learned."""
-    assert isinstance(fitted.controller(), QuantileTracker)
-    day = fitted.controller(period=86_400)
-    assert isinstance(day, BudgetController)
-    assert 5 <= day.options["expected_effort"] <= 60
+    """Budgets per day and per so many items both take what the classifier has learned."""
+    for budget in (fitted.controller(), fitted.controller(period=86_400)):
+        assert isinstance(budget, BudgetController)
+        assert 5 <= budget.options["expected_effort"] <= 60
     X, y, _, _ = (each[:N] for each in cases)
     with pytest.raises(CapacityError, match="fitted without efforts"):
         classifier(Capacity.fraction(0.1)).fit(X, y).controller(Capacity.effort(480))

@@ -319,23 +319,22 @@ def test_no_period_of_a_stream_exceeds_the_budget(folder, stream):
     assert spent.sum() > 0.6 * 120 * len(spent)
 
 
-def test_a_stream_follows_the_rate_of_its_model(folder, stream):
-    """Without a period, the flags take about the work per case of the fit."""
+def test_a_stream_keeps_the_work_per_case_of_its_model(folder, stream):
+    """Without a period, no 1,000 lines take more work than the model allows for 1,000 cases."""
     flagged = [each["id"] for each in answers(stream(lines_of(folder))) if each["flag"]]
-    assert 200 < new(folder).loc[flagged, "minutes"].sum() < 1_000
+    assert 200 < new(folder).loc[flagged, "minutes"].sum() <= 600
 
 
 def test_bad_efforts_and_cases_of_little_worth_use_no_slot(folder, stream):
     """They are answered each, and counted."""
     rows = [json.loads(line) for line in lines_of(folder)[:4]]
-    rows[0]["minutes"], rows[1]["amount"], rows[2]["minutes"] = 0, None, 90
+    rows[0]["minutes"], rows[1]["amount"] = 0, None
     result = stream([json.dumps(row) for row in rows], "--worth", 1e6)
     found = answers(result)
     assert "greater than 0; got 0" in found[0]["error"]
     assert "at least 0; got nothing" in found[1]["error"]
-    assert "more than any case of the fit (60)" in found[2]["error"]
-    assert (found[3]["flag"], found[3]["reason"]) == (False, "not worth a slot")
-    assert "3 invalid, 1 not worth a slot" in result.stderr
+    assert [each["reason"] for each in found[2:]] == ["not worth a slot"] * 2
+    assert "2 invalid, 2 not worth a slot" in result.stderr
 
 
 def test_a_stream_refuses_budgets_that_its_model_cannot_keep(folder, stream):

@@ -152,71 +152,7 @@ def test_tampered_states_are_refused(change):
         Controller.from_state(change(state))
 
 
-def tracker(rate=300, **options):
-    """Return a tracker of work per 1,000 items."""
-    return QuantileTracker(
-        Capacity.effort(rate, per=1_000),
-        **{
-            "max_effort": 60,
-            "expected_effort": 20,
-            "calibration_scores": CALIBRATION,
-            "step": 0.1,
-            **options,
-        },
-    )
-
-
-def test_the_tracker_of_work_passes_all_checks():
-    """A rate of work keeps everything that every controller promises."""
-    scores = np.random.default_rng(0).normal(size=500)
-    check_controller(lambda: tracker(calibration_scores=scores, max_effort=4, expected_effort=2))
-
-
-@settings(max_examples=40)
-@given(st.integers(0, 10**6), st.sampled_from(["random", "sorted", "high", "low"]))
-def test_the_work_of_any_stretch_is_bounded(seed, kind):
-    """On every stretch of any stream, work and allowed work differ by at most the bound."""
-    rng = np.random.default_rng(seed)
-    scores, efforts = rng.exponential(size=400), rng.choice([0.5, 5, 20, 60], size=400)
-    scores = {"random": scores, "sorted": np.sort(scores), "high": scores + 99, "low": scores - 99}[
-        kind
-    ]
-    controller = tracker()
-    flagged = controller.decide_many(scores, efforts=efforts).flagged
-    error = np.concatenate([[0], np.cumsum(efforts * flagged - 0.3)])
-    assert error.max() - error.min() <= controller.interval_bound() + 1e-6
-
-
-@pytest.mark.parametrize("before", ["little work", "only observed"])
-def test_too_little_work_is_not_made_up_for(before, rng):
-    """Neither after many small efforts nor after many items whose work is unknown."""
-    controller, scores = tracker(), rng.exponential(size=100_000)
-    if before == "only observed":
-        controller.observe(scores)
-        assert controller.state_floats.tolist() == tracker().state_floats.tolist()
-    else:
-        assert controller.decide_many(scores, efforts=np.full(100_000, 0.01)).flagged.mean() > 0.9
-    flagged = controller.decide_many(scores[:20_000], efforts=np.full(20_000, 60.0)).flagged
-    surplus = np.concatenate([[0], np.cumsum(60 * flagged - 0.3)])
-    assert np.max(surplus - np.minimum.accumulate(surplus)) <= controller.interval_bound()
-
-
-def test_the_tracker_follows_a_rate_of_work():
-    """In the long run the work of the flags is the rate, also after a drift."""
-    rng = np.random.default_rng(3)
-    scores = rng.exponential(size=30_000) + 2
-    efforts = rng.integers(5, 61, size=30_000)
-    flagged = tracker().decide_many(scores, efforts=efforts).flagged
-    assert efforts[flagged].sum() / 30_000 == pytest.approx(0.3, rel=0.1)
-
-
-def test_the_tracker_refuses_what_it_cannot_bound():
-    """Efforts beyond the largest, and mixed capacities, raise errors."""
-    with pytest.raises(ValueError, match="at most max_effort=60; got 61"):
-        tracker().decide(3.0, effort=61)
-    with pytest.raises(CapacityError, match="needs max_effort"):
-        tracker(max_effort=None)
-    with pytest.raises(CapacityError, match="limits nothing"):
-        tracker(rate=10**6)
-    with pytest.raises(CapacityError, match="cannot change to"):
-        tracker().set_capacity(Capacity.fraction(0.1))
+def test_a_rate_is_one_of_flags():
+    """Work per so many items belongs to a budget, which no stretch of them exceeds."""
+    with pytest.raises(CapacityError, match="BudgetController"):
+        QuantileTracker(Capacity.effort(300, per=1_000), calibration_scores=CALIBRATION)

@@ -150,18 +150,6 @@ def test_items_under_a_capacity_of_zero_do_not_refill_the_bucket():
     assert [bucket.decide(1e10).flag for _ in range(5)] == [False, True, False, True, False]
 
 
-def test_a_burst_of_work_is_limited_in_efforts(rng):
-    """On every stretch, the work beyond the rate is at most `burst` times the largest effort."""
-    bucket = QuantileTracker(
-        Capacity.effort(5, per=10), calibration_scores=[0.0, 1.0], max_effort=3, burst=2, step=0.01
-    )
-    efforts = rng.choice([0.3, 1.0, 2.7, 3.0], size=2_000)
-    flagged = bucket.decide_many(np.arange(9.0, 2_009.0), efforts=efforts).flagged
-    total = np.cumsum(np.where(flagged, efforts, 0.0) - 0.5)
-    beyond = total - np.minimum.accumulate(np.append(0.0, total)[:-1])
-    assert 5 < beyond.max() <= 6 + 1e-9
-
-
 def test_a_burst_is_a_whole_number(scores):
     """Zero would never flag."""
     with pytest.raises(ValueError, match="burst"):

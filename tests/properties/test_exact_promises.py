@@ -345,7 +345,7 @@ def test_a_bucket_never_gives_what_it_has_not():
     flags = [bucket.decide(1e9 + i).flag for i in range(11)]
     # Three times the rounded-down third is a little less than a whole token.
     assert flags == [1, 1, 0, 0, 1, 0, 0, 1, 0, 0, 1]
-    assert bucket.state_ints[1] == 10 * ((1 << 40) // 3) - 3 * (1 << 40)
+    assert bucket.state_ints[0] == 10 * ((1 << 40) // 3) - 3 * (1 << 40)
 
 
 def test_a_budget_counts_its_flags_and_its_periods():

@@ -23,15 +23,15 @@ def controller_of(rule: Rule, capacity: Capacity | None, options: dict[str, Any]
         )
     capacity = check_capacity(rule.capacity if capacity is None else capacity)
     options = {"calibration_scores": rule.calibration_scores, **options}
-    known = {"prevalence": rule.terms.reference.value}
     if capacity.kind == "effort":
         options = {"expected_effort": _usual_effort(rule, capacity), **options}
-        known = {"max_effort": rule.max_effort}
-    if capacity.kind in ("count", "effort") and (capacity.per is None or "period" in options):
+    if capacity.kind in ("count", "effort") and "period" in options:
         if capacity.per is not None:
             options = {"expected_arrivals": capacity.per, **options}
         return BudgetController(replace(capacity, per=None), **options)
-    return QuantileTracker(capacity, **known | options)
+    if capacity.kind == "effort" or (capacity.kind == "count" and capacity.per is None):
+        return BudgetController(capacity, **options)
+    return QuantileTracker(capacity, **{"prevalence": rule.terms.reference.value} | options)
 
 
 def _usual_effort(rule: Rule, capacity: Capacity) -> float:

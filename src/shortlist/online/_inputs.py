@@ -117,7 +117,7 @@ def _check_weight(name: str, weight: Any) -> float:
 
 
 _CHECKS: dict[str, Callable[[str, Any], Any]] = {
-    **dict.fromkeys(("step", "expected_arrivals", "max_effort", "expected_effort"), check_positive),
+    **dict.fromkeys(("step", "expected_arrivals", "expected_effort"), check_positive),
     "alpha": _check_weight,
     "burst": partial(check_count, at_most=1 << 20),
     "period": lambda _, period: check_period(period),
@@ -147,8 +147,8 @@ def check_shared(shared: dict[str, Any]) -> dict[str, Any]:
     return shared
 
 
-def check_work(capacity: Capacity, efforts: Any, n_items: int, *, most: float | None) -> Ints:
-    """Return the work of items in whole units, each at most `most`; 1 in a budget of flags."""
+def check_work(capacity: Capacity, efforts: Any, n_items: int) -> Ints:
+    """Return the work of items in millionths, rounded up; 1 in a budget of flags."""
     if capacity.kind != "effort":
         if efforts is not None:
             raise CapacityError(
@@ -161,22 +161,11 @@ def check_work(capacity: Capacity, efforts: Any, n_items: int, *, most: float | 
             f"{capacity!r} is a budget of work: every item needs its effort. Pass effort=... to "
             "decide, and efforts=... to decide_many."
         )
-    work = count_work(efforts, n_items)
-    if most is not None and np.any(work > count_work([most], 1)):
-        raise ValueError(
-            f"efforts must be at most max_effort={most:g}; got {np.max(efforts):g}. The bound "
-            "would not hold. Nothing was changed."
-        )
-    return work
-
-
-def count_work(efforts: Any, n_items: int) -> Ints:
-    """Return efforts in millionths, rounded up: decimals of up to six digits exactly."""
     array = check_efforts(efforts, n_items)
     if array is None or (array.size and array.max() > _MOST_WORK):
         raise ValueError(f"efforts must be at most {_MOST_WORK:g} each; got {efforts!r}.")
     scaled = array * WORK_UNITS
-    whole = np.rint(scaled)
+    whole = np.rint(scaled)  # decimals of up to six digits are exact
     is_decimal = whole / WORK_UNITS == array
     return np.where(is_decimal, whole, np.ceil(scaled * (1 + 1e-15))).astype(np.int64)
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike
 
-from ..capacity import Capacity, exact
-from ..exceptions import CapacityError
-from ._inputs import TailScale, check_shared, count_work, score_at
+from ..capacity import Capacity
+from ._inputs import TailScale, check_shared, score_at
 from .controller import Controller
 from .decisions import ABOVE_THRESHOLD, BELOW_THRESHOLD, CAPACITY_USED_UP
 
@@ -22,50 +20,31 @@ OFFSET, RATE, LOG_RATE, STEP = range(4)
 # largest rate above zero so far; zero before the first. The knots of the scale are the last.
 LOWEST, HIGHEST, SMALLEST, LARGEST = range(4, 8)
 _KNOTS = 8
-# The ints: the largest effort in units, 1 if flags are counted; tokens, the most there can be (0
-# without a limit on bursts), and how many each item adds.
-MOST_WORK, TOKENS, MOST_TOKENS, REFILL = range(4)
+# The ints: tokens, the most there can be (0 without a limit on bursts), and how many each item
+# adds.
+TOKENS, MOST_TOKENS, REFILL = range(3)
 # Tokens are counted in whole parts and rounded down: rounding errors never add up to a flag.
 _PARTS = 1 << 40
 
 
 @njit(cache=True)
-def _count_flag(share: float, floats: Any) -> None:
-    """Move the offset by the error of a flag that takes a share of the largest effort.
-
-    Flags of little work lower it, but not below the level at which everything is flagged:
-    otherwise a stretch with too little work would be made up for later, beyond any bound.
-    """
-    offset, rate, step = floats[OFFSET], floats[RATE], floats[STEP]
-    lowest = floats[LOWEST] + floats[LOG_RATE] - step * rate
-    floats[OFFSET] = max(offset + step * (share - rate), min(offset, lowest))
-
-
-@njit(cache=True)
-def _track(
-    score: float, deciding: bool, work: int, floats: Any, ints: Any, knots: Any
-) -> tuple[int, float]:
+def _track(score: float, deciding: bool, floats: Any, ints: Any, knots: Any) -> tuple[int, float]:
     """Decide about one item, and move the offset against the error."""
     rate = floats[RATE]
     if rate <= 0.0:
         return BELOW_THRESHOLD, np.inf
     ints[TOKENS] = min(ints[TOKENS] + ints[REFILL], ints[MOST_TOKENS])
     threshold = score_at(floats[OFFSET] - floats[LOG_RATE], knots)
-    if work == 0 and not deciding:
-        return BELOW_THRESHOLD, threshold  # its work is unknown, and teaches nothing
-    if score > threshold:
-        # A flag costs its share of the largest effort. It counts even if there is no token for it:
-        # otherwise a lack of tokens would lower the threshold.
-        share = work / ints[MOST_WORK]
-        _count_flag(share, floats)
-        if deciding and ints[MOST_TOKENS] > 0:
-            price = _PARTS if work == ints[MOST_WORK] else int(share * _PARTS) + 1
-            if ints[TOKENS] < price:
-                return CAPACITY_USED_UP, threshold
-            ints[TOKENS] -= price
-        return ABOVE_THRESHOLD, threshold
-    floats[OFFSET] -= floats[STEP] * rate
-    return BELOW_THRESHOLD, threshold
+    flag = score > threshold
+    # A flag counts even if there is no token for it: a lack of tokens must not lower the threshold.
+    floats[OFFSET] += floats[STEP] * (flag - rate)
+    if not flag:
+        return BELOW_THRESHOLD, threshold
+    if deciding and ints[MOST_TOKENS] > 0:
+        if ints[TOKENS] < _PARTS:
+            return CAPACITY_USED_UP, threshold
+        ints[TOKENS] -= _PARTS
+    return ABOVE_THRESHOLD, threshold
 
 
 @njit(cache=True)
@@ -73,17 +52,17 @@ def _tracker_step(
     score: float, at: float, deciding: bool, work: int, number: float, floats: Any, ints: Any
 ) -> tuple[int, float, float]:
     knots = floats[_KNOTS:].reshape(2, -1)
-    code, threshold = _track(score, deciding, work, floats, ints, knots)
+    code, threshold = _track(score, deciding, floats, ints, knots)
     return code, threshold, 1.0 if code == ABOVE_THRESHOLD else 0.0
 
 
 @njit(cache=True)
 def _tracker_loop(items: Any, deciding: bool, answers: Any, floats: Any, ints: Any) -> None:
-    scores, _, works, _ = items
+    scores = items[0]
     codes, thresholds, probabilities = answers
     knots = floats[_KNOTS:].reshape(2, -1)
     for i in range(scores.size):
-        codes[i], thresholds[i] = _track(scores[i], deciding, works[i], floats, ints, knots)
+        codes[i], thresholds[i] = _track(scores[i], deciding, floats, ints, knots)
         probabilities[i] = codes[i] == ABOVE_THRESHOLD
 
 
@@ -97,17 +76,11 @@ class QuantileTracker(Controller):
     Pauses at a capacity of zero, swaps of the model and restarts do not change that. With `burst`,
     a bucket of tokens also limits short stretches.
 
-    It can also follow a rate of work, ``Capacity.effort(480, per=10_000)``: pass the score as
-    value * probability / effort (:func:`~shortlist.worth.expected_worth`), and the effort of each
-    item with it. The work of the flags then exceeds what the rate allows by at most the bound; it
-    lies below where there is too little work. Items that are only observed, whose work is unknown,
-    teach nothing.
-
     Parameters
     ----------
     capacity : Capacity
-        A fraction, a count with `per`, a multiple together with `prevalence`, or an effort with
-        `per`.
+        A fraction, a count with `per`, or a multiple together with `prevalence`. Work per so many
+        items is kept by :class:`BudgetController`.
     calibration_scores : array-like of shape (n_items,)
         Recent scores of the model, for the first threshold and for the scale. No labels are needed.
     step : float, default=0.03
@@ -116,14 +89,9 @@ class QuantileTracker(Controller):
         come in waves.
     burst : int, default=None
         On every stretch, at most so many flags more than the capacity of that stretch, whatever the
-        scores do (with a rate of work: so many times the largest effort). A bucket holds at most
-        `burst` tokens; each item refills it by the rate, and each flag takes a token. It starts
-        full, and an empty one does not affect the threshold. `None` sets no such limit.
-    max_effort : float, default=None
-        The largest effort of any item; required with ``Capacity.effort(...)``. A larger one is an
-        error.
-    expected_effort : float, default=None
-        The usual effort of a flagged item, for the first threshold; `max_effort` when absent.
+        scores do. A bucket holds at most `burst` tokens; each item refills it by the rate, and
+        each flag takes a token. It starts full, and an empty one does not affect the threshold.
+        `None` sets no such limit.
     **shared
         `prevalence`, the share of rare items, for a multiple; and `remember` as for
         :class:`Controller`.
@@ -163,8 +131,6 @@ class QuantileTracker(Controller):
         calibration_scores: ArrayLike,
         step: float = 0.03,
         burst: int | None = None,
-        max_effort: float | None = None,
-        expected_effort: float | None = None,
         **shared: Any,
     ) -> None:
         super().__init__(
@@ -172,16 +138,13 @@ class QuantileTracker(Controller):
             calibration_scores=calibration_scores,
             step=step,
             burst=burst,
-            max_effort=max_effort,
-            expected_effort=expected_effort,
             **check_shared(shared),
         )
         self.check_capacity(capacity)
         head = [0.0, 0.0, 0.0, self.options["step"], *self.scale.range, 0.0, 0.0]
         self.state_floats = np.concatenate([head, self.scale.knots.ravel()])
-        most = int(count_work([max_effort], 1)[0]) if self.counts_work else 1
         tokens = self._most_tokens()
-        self.state_ints = np.array([most, tokens, tokens, 0], dtype=np.int64)
+        self.state_ints = np.array([tokens, tokens, 0], dtype=np.int64)
         self.apply_capacity(capacity)
 
     def interval_bound(self) -> float:
@@ -189,15 +152,14 @@ class QuantileTracker(Controller):
 
         Every capacity so far, and every one that is announced, is included. At a capacity of zero
         nothing is flagged and nothing is lost. Items that are only observed count as if they had
-        been decided; those of a rate of work do not count.
+        been decided.
 
         Returns
         -------
         float
-            The bound: for every stretch, \\|flags - sum of rates\\| is at most this. For a rate of
-            work, the work of the flags exceeds the sum of rates by at most this, and can lie
-            further below. The bound covers the scales of all models so far; a model with more
-            calibration scores can widen it. With `burst`, flags can lie further below.
+            The bound: for every stretch, \\|flags - sum of rates\\| is at most this. It covers the
+            scales of all models so far; a model with more calibration scores can widen it. With
+            `burst`, flags can lie further below.
 
         Examples
         --------
@@ -216,30 +178,10 @@ class QuantileTracker(Controller):
             return 0.0
         low, high = min(rates), max(rates)
         levels = float(floats[HIGHEST] - floats[LOWEST])
-        bound = float((levels + math.log(high / low) + step * (1 - low + high)) / step)
-        return bound * self.options["max_effort"] if self.counts_work else bound
-
-    def ratio(self, capacity: Capacity) -> Fraction:
-        """Return the share of items that may be flagged; of work, if each took the largest."""
-        if capacity.kind == "effort":
-            return capacity.effort_per_item() / exact(self.options["max_effort"])
-        return super().ratio(capacity)
+        return float((levels + math.log(high / low) + step * (1 - low + high)) / step)
 
     def _most_tokens(self) -> int:
         return (self.options["burst"] or 0) * _PARTS
-
-    def check_capacity(self, capacity: Capacity) -> None:
-        """Accept every capacity that is a rate."""
-        if self.counts_work != (self.options["max_effort"] is not None):
-            raise CapacityError(
-                f"{capacity!r} {'needs' if self.counts_work else 'has no'} max_effort: the largest "
-                "effort of any item belongs to Capacity.effort(...)."
-            )
-        if self.ratio(capacity) > 1:
-            raise CapacityError(
-                f"{capacity!r} allows more than the largest effort for every item, and limits "
-                "nothing. Check the unit of max_effort and of the budget."
-            )
 
     def apply_capacity(self, capacity: Capacity) -> None:
         """Set the rate."""
@@ -251,17 +193,10 @@ class QuantileTracker(Controller):
             if floats[LARGEST] == 0:
                 # The first rate: if it is too small for the scale, start at the end of the scale.
                 bottom, top = self.scale.range + floats[LOG_RATE]
-                floats[OFFSET] = min(max(floats[OFFSET] + self._first_offset(), bottom), top)
+                floats[OFFSET] = min(max(floats[OFFSET], bottom), top)
                 floats[SMALLEST] = rate
             floats[SMALLEST] = min(floats[SMALLEST], rate)
             floats[LARGEST] = max(floats[LARGEST], rate)
-
-    def _first_offset(self) -> float:
-        """Return where to start so that flags of the usual effort make the rate of work."""
-        if not self.counts_work:
-            return 0.0
-        largest = self.options["max_effort"]
-        return math.log(min((self.options["expected_effort"] or largest) / largest, 1.0))
 
     def change_scale(self, old: TailScale, new: TailScale) -> None:
         """Keep the offset, and exchange the scale."""

@@ -15,56 +15,34 @@ from ._inputs import FARTHEST_SCORE, TailScale, check_calibration_scores, check_
 from .controller import Controller
 from .decisions import ABOVE_THRESHOLD, BELOW_THRESHOLD
 
-# The floats: the threshold, and the ring of scores. The ints: how many scores may lie above the
-# threshold, how many do, how many are equal to it, and the place of the oldest score.
-WANTED, ABOVE, EQUAL, OLDEST = range(4)
-_RING = 1
-
-
-@njit(cache=True)
-def _rise(floats: Any, ints: Any) -> None:
-    """Move the threshold up to the next higher score."""
-    threshold, found, n = floats[0], np.inf, 0
-    for score in floats[_RING:]:
-        if threshold < score <= found:
-            n = n + 1 if score == found else 1
-            found = score
-    floats[0], ints[ABOVE], ints[EQUAL] = found, ints[ABOVE] - n, n
-
-
-@njit(cache=True)
-def _fall(floats: Any, ints: Any) -> None:
-    """Move the threshold down to the next lower score."""
-    threshold, found, n = floats[0], -np.inf, 0
-    for score in floats[_RING:]:
-        if found <= score < threshold:
-            n = n + 1 if score == found else 1
-            found = score
-    floats[0], ints[ABOVE], ints[EQUAL] = found, ints[ABOVE] + ints[EQUAL], n
+# The floats: the scores of the window in rising order, and in the order of their arrival. The ints:
+# how many scores may lie above the threshold, and the place of the oldest score.
+WANTED, OLDEST = range(2)
 
 
 @njit(cache=True)
 def _replace_oldest(score: float, floats: Any, ints: Any) -> None:
-    """Replace the oldest score by a new one, and move the threshold if it is no longer right."""
-    ring, place = floats[_RING:], ints[OLDEST]
-    oldest, ring[place] = ring[place], score
-    ints[OLDEST] = (place + 1) % ring.size
-    ints[ABOVE] += int(score > floats[0]) - int(oldest > floats[0])
-    ints[EQUAL] += int(score == floats[0]) - int(oldest == floats[0])
-    wanted = min(ints[WANTED], ring.size - 1)
-    while ints[ABOVE] > wanted:
-        _rise(floats, ints)
-    while ints[ABOVE] + ints[EQUAL] <= wanted:
-        _fall(floats, ints)
+    """Replace the oldest score by a new one, and shift those that lie between the two."""
+    size, place = floats.size // 2, ints[OLDEST]
+    rising, ring = floats[:size], floats[size:]
+    hole, end = np.searchsorted(rising, ring[place]), np.searchsorted(rising, score)
+    if hole < end:
+        end -= 1
+        rising[hole:end] = rising[hole + 1 : end + 1]
+    else:
+        rising[end + 1 : hole + 1] = rising[end:hole]
+    rising[end] = ring[place] = score
+    ints[OLDEST] = (place + 1) % size
 
 
 @njit(cache=True)
 def _window_step(
     score: float, at: float, deciding: bool, work: int, number: float, floats: Any, ints: Any
 ) -> tuple[int, float, float]:
-    threshold = floats[0] if ints[WANTED] < floats.size - _RING else -np.inf
+    size, wanted = floats.size // 2, ints[WANTED]
+    threshold = floats[size - 1 - wanted] if wanted < size else -np.inf
     _replace_oldest(score, floats, ints)
-    if ints[WANTED] == 0:
+    if wanted == 0:
         return BELOW_THRESHOLD, np.inf, 0.0
     flag = score > threshold
     return (ABOVE_THRESHOLD, threshold, 1.0) if flag else (BELOW_THRESHOLD, threshold, 0.0)
@@ -83,9 +61,8 @@ def _window_loop(items: Any, deciding: bool, answers: Any, floats: Any, ints: An
 class WindowController(Controller):
     """Flag the items that stand out among the most recent ones.
 
-    The threshold is the exact quantile of a sliding window of scores. An item that moves the
-    threshold takes time proportional to the window; most do not. There is no guarantee for the rate
-    of a stream that changes.
+    The threshold is the exact quantile of a sliding window of scores. There is no guarantee for the
+    rate of a stream that changes.
 
     Parameters
     ----------
@@ -133,34 +110,24 @@ class WindowController(Controller):
         self.check_capacity(capacity)
         last = check_calibration_scores(calibration_scores)[-self.options["window"] :]
         ring = np.resize(last, self.options["window"])
-        self.state_floats, self.state_ints = np.append(0.0, ring), np.zeros(4, np.int64)
+        self.state_floats = np.concatenate([np.sort(ring), ring])
+        self.state_ints = np.zeros(2, np.int64)
         self.apply_capacity(capacity)
 
     def apply_capacity(self, capacity: Capacity) -> None:
-        """Find the threshold that leaves the wanted number of scores above it."""
+        """Set how many scores of the window lie above the threshold."""
         self.state_ints[WANTED] = int(self.ratio(capacity) * self.options["window"])
-        self._find_threshold()
-
-    def _find_threshold(self) -> None:
-        ring, ints = self.state_floats[_RING:], self.state_ints
-        place = max(ring.size - 1 - int(ints[WANTED]), 0)
-        threshold = np.partition(ring, place)[place]
-        self.state_floats[0] = threshold
-        ints[[ABOVE, EQUAL]] = np.sum(ring > threshold), np.sum(ring == threshold)
 
     def is_sound(self, n_floats: int, n_ints: int) -> bool:
-        """Whether the ring has its size, and the counts are those of its scores."""
+        """Whether the window has its size, and the scores in rising order are its own."""
         if not super().is_sound(n_floats, n_ints):
             return False
-        (threshold, ring), ints = np.split(self.state_floats, [_RING]), self.state_ints
-        counts = [np.sum(ring > threshold), np.sum(ring == threshold)]
-        is_within = ints[WANTED] >= 0 and 0 <= ints[OLDEST] < ring.size
-        return bool(is_within and ints[[ABOVE, EQUAL]].tolist() == counts)
+        (rising, ring), (wanted, oldest) = np.split(self.state_floats, 2), self.state_ints
+        return wanted >= 0 and 0 <= oldest < ring.size and np.array_equal(np.sort(ring), rising)
 
     def change_scale(self, old: TailScale, new: TailScale) -> None:
-        """Translate all scores in the window."""
+        """Translate all scores in the window, which keep their order."""
         self.state_floats[:] = old.translate(self.state_floats, to=new)
-        self._find_threshold()
 
 
 # --- the rule of the paper: an exponential average of the flags moves the threshold --------------

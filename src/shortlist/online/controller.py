@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._core.arrays import Floats, Ints
+from .._core.arrays import Floats
 from .._core.ids import check_id
 from .._core.probing import KeyedDraws
 from .._core.validation import to_seconds
@@ -42,7 +42,7 @@ from .decisions import (
 )
 
 #: The format of saved states, and its version.
-FORMAT = ("shortlist.online", 8)
+FORMAT = ("shortlist.online", 9)
 _LONGEST_STRETCH = 1 << 14  # items of a bundle at a time, so that their arrays stay in the cache
 
 
@@ -70,7 +70,7 @@ class Controller:
         `period` that is not None means that the controller keeps time: in seconds, or in periods of
         a calendar (:class:`CalendarPeriod`), which the compiled functions see as 1 long. An option
         called `probe_key` means that the controller draws probes. A multiple refers to the option
-        `prevalence`, and no item may take more work than the option `max_effort`.
+        `prevalence`.
 
     Attributes
     ----------
@@ -201,7 +201,7 @@ class Controller:
             score, moment = check_score(score), self._time.moment(at)
             work = 1
             if effort is not None or self.counts_work:
-                work = int(self._check_work(None if effort is None else [effort], 1)[0])
+                work = int(check_work(self.capacity, None if effort is None else [effort], 1)[0])
             return self._decide_new(score, moment, id, work)
 
     def decide_many(
@@ -233,9 +233,10 @@ class Controller:
             With an array each: `flagged`, `thresholds`, `reasons`, `probabilities`, `selected_by`.
         """
         checked = check_score_array(scores)
-        work, names = self._check_work(efforts, checked.size), check_names(ids, checked.size)
+        n = checked.size
+        work, names = check_work(self.capacity, efforts, n), check_names(ids, n)
         with self._lock:
-            moments = self._time.moments(at, checked.size)
+            moments = self._time.moments(at, n)
             return self._decide_items(Arrivals(checked, moments, work, names))
 
     def observe(self, scores: ArrayLike, *, at: Any = None) -> Self:
@@ -249,7 +250,7 @@ class Controller:
             When they arrived.
         """
         checked = check_score_array(np.atleast_1d(np.asarray(scores)))
-        work = np.full(checked.size, 0 if self.counts_work else 1, np.int64)
+        work = np.ones(checked.size, np.int64)
         with self._lock:
             moments = self._time.moments(at, checked.size)
             self._decide_items(Arrivals(checked, moments, work, None), deciding=False)
@@ -519,10 +520,6 @@ class Controller:
     def _change_capacity(self, capacity: Capacity) -> None:
         self.apply_capacity(capacity)
         self.capacity = capacity
-
-    def _check_work(self, efforts: Any, n_items: int) -> Ints:
-        """Return the work of items in whole units; 1 for each in a budget of flags."""
-        return check_work(self.capacity, efforts, n_items, most=self.options.get("max_effort"))
 
 
 def _to_text(array: NDArray[Any]) -> str:

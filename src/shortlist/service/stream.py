@@ -44,8 +44,8 @@ _UNITS = "Moments are seconds since 1970 or ISO 8601; milliseconds must be divid
 class StreamSettings:
     """How a stream is decided.
 
-    A number of flags per period, or per number of lines, gets a budget, which no period exceeds. A
-    share of all lines gets a tracker.
+    A number of flags or an amount of work, per period or per number of lines, gets a budget, which
+    no period exceeds. A share of all lines gets a tracker.
 
     Attributes
     ----------
@@ -233,15 +233,10 @@ def _uninterrupted() -> Iterator[None]:
 
 
 def _checked(items: list[Item], controller: Controller, now: float) -> list[Item]:
-    """Mark items as invalid whose moment lies far ahead, or that take more work than any may."""
-    most, latest, farthest = (
-        controller.options.get("max_effort"), controller.now, controller.farthest_jump
-    )  # fmt: skip
+    """Mark items as invalid whose moment lies far ahead."""
+    latest, farthest = controller.now, controller.farthest_jump
     checked = []
     for item in items:
-        if item.error is None and most is not None and (item.effort or 0) > most:
-            error = f"It takes {item.effort:g}, more than any case of the fit ({most:g})."
-            item = item._replace(error=error)
         if item.error is None and controller.is_timed:
             at = now if item.at is None else item.at
             if at - max(latest, now) > farthest:  # of both the clock and the lines before
