@@ -39,7 +39,7 @@ def main() -> None:
             browser = driver.chromium.launch(
                 executable_path=shutil.which("chromium"), args=["--no-sandbox"]
             )
-            begins = ("header", "#list-title", "#groups-1")
+            begins = ("header", "#list-title", "#groups-title")
             save("report-phone", *(screen(browser, page, begin, **PHONE) for begin in begins))
             save("report-dark", screen(browser, page, "header", **DARK))
             save("report-print", screen(browser, page, "header", **PAPER))
@@ -63,7 +63,6 @@ def a_report(folder: Path) -> str:
         result.model,
         Path("later.csv"),
         segment="country",
-        time="opened",
         title="Fraud in the latest cases",
         model_file=Path("fraud.model"),
     )

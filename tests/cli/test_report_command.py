@@ -124,16 +124,16 @@ def test_models_of_other_versions_are_refused(model_file, new_cases, tmp_path, c
 def test_every_option_has_its_place_on_the_page(model_file, new_cases, tmp_path):
     """Groups, heading, and no labels."""
     out = tmp_path / "report.html"
-    options = ["--segment", "country", "--time", "opened", "--title", "Mine"]
+    options = ["--segment", "country", "--title", "Mine"]
     result = run("report", model_file, new_cases, *options, "--no-labels", "-o", out)
     assert result.exit_code == 0, result.output
     assert "There are no labels" in result.stdout
     page = out.read_text(encoding="utf-8")
-    for text in ("<h1>Mine</h1>", "800 cases", "By country", "By month of opened"):
+    for text in ("<h1>Mine</h1>", "800 cases", "By country"):
         assert text in page
     assert f"shortlist select {model_file.name} new.csv --count 80" in page
-    wrong = run("report", model_file, new_cases, "--time", "country", "-o", out)
-    check_refused(wrong, 2, "--time names 'country'")
+    wrong = run("report", model_file, new_cases, "--segment", "amount", "-o", out)
+    check_refused(wrong, 2, "--segment names 'amount'")
 
 
 def test_inputs_are_not_overwritten(model_file, new_cases, tmp_path):

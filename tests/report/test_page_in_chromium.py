@@ -116,7 +116,7 @@ def long_page(cases, new_cases, tmp_path_factory):
         learner="logistic",
     )
     path = folder / "report.html"
-    summary = make_report(result.model, paths[1], segment="team", time="opened", title=LONG)
+    summary = make_report(result.model, paths[1], segment="team", title=LONG)
     path.write_text(render_report(summary), encoding="utf-8")
     return path
 
@@ -125,9 +125,7 @@ def long_page(cases, new_cases, tmp_path_factory):
 def unlabelled_page(table_fit, new_cases, tmp_path_factory):
     """Return a page without labels."""
     path = tmp_path_factory.mktemp("unlabelled") / "report.html"
-    summary = make_report(
-        table_fit.model, new_cases, labels=False, segment="country", time="opened"
-    )
+    summary = make_report(table_fit.model, new_cases, labels=False, segment="country")
     path.write_text(render_report(summary), encoding="utf-8")
     return path
 

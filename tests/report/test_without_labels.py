@@ -47,7 +47,7 @@ def test_flags_drift_and_list_need_no_labels(labelled, unlabelled):
     """They are the same numbers as with labels."""
     for name in ("promise", "calibration"):
         assert unlabelled[name] == labelled[name]
-    assert unlabelled["drift"] == labelled["drift"] | {"prevalence": None}
+    assert unlabelled["drift"] == labelled["drift"]
     for ours, theirs in zip(unlabelled["list"], labelled["list"], strict=True):
         assert ours == theirs | {"rare": None}
     assert unlabelled["comparison"] is unlabelled["cuts"] is None
@@ -110,9 +110,9 @@ def test_standard_input_is_read_once(unlabelled, table_fit, today, monkeypatch):
     """Also with more columns than the model needs."""
     stream = io.TextIOWrapper(io.BytesIO(today.read_bytes()))
     monkeypatch.setattr(sys, "stdin", stream)
-    summary = make_report(table_fit.model, Path("-"), segment="country", time="opened")
+    summary = make_report(table_fit.model, Path("-"), segment="country")
     assert summary["promise"] == unlabelled["promise"]
-    assert len(summary["groups"]) == 2
+    assert summary["groups"]["column"] == "country"
     assert "DATA.csv" in summary["next"][0]["command"]
 
 
@@ -190,7 +190,7 @@ def test_a_model_of_several_folds_has_a_report(table_fit, cases, new_cases):
 def steps(verdict="kept", shift="none seen", has_labels=True, **files):
     """Return the commands for a report like this."""
     summary = {
-        "promise": {"room": 60, "unit": "count", "verdict": verdict},
+        "promise": {"room": 60, "room_in_words": "60", "unit": "count", "verdict": verdict},
         "data": {"target": "is fraud", "has_labels": has_labels},
         "drift": {"score": {"shift": shift}},
     }

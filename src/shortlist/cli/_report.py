@@ -19,7 +19,6 @@ def report(
     target: options.Column = None,
     no_labels: bool = False,
     segment: options.Column = None,
-    time: options.Column = None,
     title: options.Text = None,
     reviews: options.File = None,
     period: options.Text = None,
@@ -37,7 +36,7 @@ def report(
     comparison with other rules, drift since calibration, what to do next, and the model card. A
     table without labels gets a report, too.
 
-    Example: shortlist report fraud.model march.csv --segment country --time day -o march.html
+    Example: shortlist report fraud.model march.csv --segment country -o march.html
 
     Options
     -------
@@ -47,8 +46,6 @@ def report(
         Leave labels aside: flags, drift and list only.
     segment
         A column with groups to compare, such as --segment team.
-    time
-        A column of dates, for results by week or so: --time day.
     title
         The heading, such as --title 'Fraud in March'.
     period
@@ -70,7 +67,6 @@ def report(
             reading=options.read_options(read),
             labels=not no_labels,
             segment=segment,
-            time=time,
             title=title,
             model_file=model,
             work=WorkColumns(value, effort, budget, worth, unit),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,20 +16,17 @@ from ..exceptions import TableError
 from ..metrics.counted import CountedRows, count_rows
 from ..tables import ReadOptions, TableModel
 from ..tables.cases import as_texts
-from ..tables.column_format import MISSING_CATEGORY, PLAIN
-from ..tables.columns import Feature
+from ..tables.column_format import MISSING_CATEGORY
 from ..tables.learned_rows import SeenRows
 from ..tables.measure import check_counts
 from ..tables.model import labels_of
 from ..tables.schema import TableRows, TableSchema
 from ._words import short
 
-#: The name of the segment of cases without one.
-EMPTY = "(empty)"
+_EMPTY = "(empty)"  # the segment of cases without one
 # A column with more different values than this share of the rows, and than a few, has no groups.
 _MOST_DIFFERENT, _FEW = 0.5, 20
-# Days since 1970 of the years 1678 to 2261; 9999-12-31 and 1001-01-01 stand for something else.
-_FIRST_DAY, _LAST_DAY = -106_650, 106_650
+_LONGEST_ID = 80
 
 
 def _segments(table: Any, column: str) -> NDArray[Any]:
@@ -43,30 +39,8 @@ def _segments(table: Any, column: str) -> NDArray[Any]:
             f"{texts.size:,} rows. It looks like an id or a measurement. Name a column with groups "
             "of rows, such as a team or a country."
         )
-    texts[texts == MISSING_CATEGORY] = EMPTY
+    texts[texts == MISSING_CATEGORY] = _EMPTY
     return texts
-
-
-def _days(table: Any, column: str, feature: Feature) -> NDArray[np.float64]:
-    """Return a column as days since 1970, read as the dates of the model are."""
-    days = np.full(table.num_rows, np.nan)
-    for row, text in enumerate(as_texts(table[column], column)):
-        if text == MISSING_CATEGORY:
-            continue
-        with suppress(ValueError, TypeError):
-            days[row] = feature.read(text)
-        if not _FIRST_DAY <= days[row] < _LAST_DAY + 1:
-            raise TableError(
-                f"time=... names {column!r}, but {text!r} in row {row + 1} is not a date, or not "
-                "one of our times. Write dates as 2024-05-31, say how they are written with "
-                "date_format=..., or use segment=... for other groups."
-            )
-    if np.isnan(days).all():
-        raise TableError(f"time=... names {column!r}, but this column is empty in every row.")
-    return days
-
-
-_LONGEST_ID = 80
 
 
 @dataclass(frozen=True)
@@ -90,8 +64,6 @@ class Cases:
         How many of the cases trained or calibrated the model; None if that is not known.
     segments : ndarray of str or None
         The segment of each case, if they were asked for.
-    days : ndarray or None
-        The moment of each case in days since 1970, if it was asked for; NaN where it is empty.
     """
 
     rows: TableRows
@@ -102,17 +74,15 @@ class Cases:
     keys: Floats
     seen: SeenRows | None = None
     segments: NDArray[Any] | None = None
-    days: NDArray[np.float64] | None = None
 
     @cached_property
     def order(self) -> Rows:
         """The positions of the cases, the most suspicious first."""
         return np.lexsort((self.keys, -lift(self.scores)))
 
-    def counted(self, flags: dict[str, Mask], own: Mask | None = None) -> CountedRows:
-        """Count the cases, or some of them, by rank, label and the flags of rules."""
-        every = {"is_rare": self.rare, "lifted": lift(self.scores), "key": self.keys, **flags}
-        columns = every if own is None else {name: each[own] for name, each in every.items()}
+    def counted(self, flags: dict[str, Mask]) -> CountedRows:
+        """Count the cases by rank, label and the flags of rules."""
+        columns = {"is_rare": self.rare, "lifted": lift(self.scores), "key": self.keys, **flags}
         return count_rows(lambda kernel: [kernel(columns)], flags)
 
     @property
@@ -136,18 +106,16 @@ class Cases:
         mask[self.order[:count]] = True
         return mask
 
-    def room(self, model: TableModel, prevalence: Any, own: Mask | None = None) -> int:
-        """Return how many cases, or cases among some, the capacity allows to follow up.
+    def room(self, model: TableModel, prevalence: Any) -> int:
+        """Return how many cases the capacity allows to follow up.
 
         A budget of work allows the highest of the ranking, as many as it pays for.
         """
         capacity, efforts = model.limit_for(self.rows.efforts)
-        n_items = self.n_items if own is None else int(own.sum())
         if efforts is None:
-            return capacity.max_flags(n_items, prevalence)
-        order = self.order if own is None else self.order[own[self.order]]
-        work = np.cumsum(efforts[order])
-        return int(np.searchsorted(work, float(capacity.max_effort(n_items)), side="right"))
+            return capacity.max_flags(self.n_items, prevalence)
+        work = np.cumsum(efforts[self.order])
+        return int(np.searchsorted(work, float(capacity.max_effort(self.n_items)), side="right"))
 
     def work(self, model: TableModel) -> Doubles | None:
         """Return what the flags take, and 0 for other cases; None without a budget of work."""
@@ -168,7 +136,6 @@ def read_cases(
     labels: bool = True,
     reading: ReadOptions | None = None,
     segment: str | None = None,
-    time: str | None = None,
     worth: float | None = None,
 ) -> Cases:
     """Read, score, decide and rank all rows of a table.
@@ -178,20 +145,14 @@ def read_cases(
     """
     schema = model.schema
     with schema.open(path, reading=reading) as source:
-        others = [name for name in (segment, time) if name is not None]
-        source.require(others, "which segment=... or time=... names")
+        if segment is not None:
+            source.require([segment], "which segment=... names")
         table = source.read()
         if labels and target is None and schema.target in source.columns:
             is_empty = table[schema.target].null_count == table.num_rows
             target = None if is_empty else schema.target
         whole = replace(source, chunks=lambda wanted: iter([table]))
         rows = schema.read(whole, target=target)
-        dates = {
-            each.name: each
-            for each in schema.adapted(source.reading).features
-            if each.kind == "date"
-        }
-        plain = PLAIN.adapted(time or "", source.reading)
     if target is not None:
         _check_both_classes(rows, schema, target)
     decided = model.decide(rows, worth=worth)
@@ -207,9 +168,6 @@ def read_cases(
         keys=model.tie_keys(rows.X, rows.ids),
         seen=model.fingerprints.compare(rows),
         segments=None if segment is None else _segments(table, segment),
-        days=None
-        if time is None
-        else _days(table, time, dates.get(time) or Feature(time, "date", plain)),
     )
 
 

@@ -1,4 +1,4 @@
-"""What was found: at every cut, beside other rules, in money; and what reviews say was missed."""
+"""What was found: at every cut, by segment, beside other rules, in money; and what was missed."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ from ..capacity import Capacity
 from ..feedback import MissedEstimate
 from ..metrics import capacity_curve
 from ..tables import TableModel
+from ..tables.groups import GroupCodes, by_group
+from ..tables.measure import measure_rules, shares_paid
 from ..tables.money import money_of, weighed_columns
 from ..tables.reviews import missed_in_table
-from ..tables.rules import as_filled, measure_counted, random_of, share_paid
+from ..tables.rules import as_filled
 from ._cases import Cases
-from ._words import percent
+from ._words import percent, short
 
 # Up to this number of flags, every cut can be chosen; with more flags, only some of them.
 _MOST_CUTS = 1_000
@@ -72,27 +74,23 @@ def compare_rules(model: TableModel, cases: Cases) -> dict[str, Any]:
         "list": f"This model, a list{length}",
         "default": "Default threshold",
     }
-    every = np.ones(cases.n_items, dtype=bool)
-    default = model.predict(cases.rows.X)
-    flags = {"own": cases.flagged, "list": cases.first(room), "default": default, "random": every}
-    paid: dict[str, float | None] = dict.fromkeys(flags)
-    if efforts is not None:
-        paid = {kind: share_paid(flagged, capacity, efforts) for kind, flagged in flags.items()}
-    counted, limit = cases.counted(flags), model.flag_capacity
-    found = {
-        kind: measure_counted(counted, kind, name, limit, paid[kind])
-        for kind, name in names.items()
+    flags = {
+        "own": cases.flagged,
+        "list": cases.first(room),
+        "default": model.predict(cases.rows.X),
     }
-    chance = random_of(counted.n_items, counted.n_rare, limit, paid["random"])
-    found["random"] = replace(chance, rule="Random choice")
+    paid = shares_paid(flags, capacity, efforts)
+    counted = cases.counted(flags)
+    found = measure_rules(counted, model.flag_capacity, names, paid)
+    found[-1] = replace(found[-1], rule="Random choice")
     rules = [
         {
             "kind": kind,
             **to_plain(rule),
-            "over_capacity": kind != "random"
+            "over_capacity": kind in flags
             and (rule.flagged > room if efforts is None else paid[kind] != 1),
         }
-        for kind, rule in found.items()
+        for kind, rule in zip([*flags, "random"], found, strict=True)
     ]
     return {
         "room": room,
@@ -113,6 +111,18 @@ def detection_in_words(rule: dict[str, Any], *, n_rare: int) -> str:
         f"Followed up in a random order, they find {number(rule['detection'] * n_rare)} rare cases "
         f"on average. {m}"
     )
+
+
+def by_segment(cases: Cases, column: str) -> dict[str, Any]:
+    """Measure the rule in each segment: the twenty largest, and all others together."""
+    codes = GroupCodes()
+    names, own = codes.largest(codes.of(np.asarray(cases.segments)))
+    is_rare = np.zeros(cases.n_items, bool) if cases.rows.is_rare is None else cases.rare
+    return {
+        "column": column,
+        "n_groups": len(set(np.asarray(cases.segments).tolist())),
+        "groups": by_group([short(name, 80) for name in names], own, is_rare, cases.flagged),
+    }
 
 
 def value_found(

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._core.arrays import Doubles
 from .._core.formatting import number
-from .._core.intervals import Interval, mean_lower, proportion_interval
+from .._core.intervals import Interval, mean_lower
 from ..tables import TableModel
 from ..tables.drift import measure_shifts, verdict_on
 from ..tables.learned_rows import SeenRows
@@ -139,7 +139,6 @@ _SILENT = (
 
 def measure_drift(model: TableModel, cases: Cases) -> dict[str, Any]:
     """Compare new cases with the calibration cases of a model."""
-    card = model.card
     counts = [profile.count(cases.rows.X[profile.name]) for profile in model.card.profiles]
     score, columns = measure_shifts(model, cases.decided_scores, counts)
     n_calibration = model.classifier.calibration_scores_.size
@@ -152,14 +151,6 @@ def measure_drift(model: TableModel, cases: Cases) -> dict[str, Any]:
             "before": _flagged_in_calibration(model),
             "after": cases.n_flagged / cases.n_items,
         },
-        "prevalence": None
-        if cases.rows.is_rare is None
-        else _rates(
-            card.n_calibration_rare,
-            card.n_calibration,
-            int(cases.rows.is_rare.sum()),
-            cases.n_items,
-        ),
         "verdict": verdict_on(score, columns),
     }
 
@@ -169,12 +160,3 @@ def _flagged_in_calibration(model: TableModel) -> float:
     calibrations = model.classifier.calibrations_
     sizes = [each.n_calibration for each in calibrations]
     return float(np.average([each.flagged_fraction for each in calibrations], weights=sizes))
-
-
-def _rates(n_before: int, all_before: int, n_after: int, all_after: int) -> dict[str, Any]:
-    return {
-        "before": n_before / all_before,
-        "before_interval": proportion_interval(n_before, all_before),
-        "after": n_after / all_after,
-        "after_interval": proportion_interval(n_after, all_after),
-    }

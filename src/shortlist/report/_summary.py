@@ -12,13 +12,18 @@ import numpy as np
 from .. import __version__
 from .._core.arrays import Rows
 from .._core.files import to_plain
-from .._core.formatting import number
 from ..exceptions import TableError
 from ..tables import ReadOptions, TableModel, WorkColumns
 from ..tables.reasons import reasons_for, value_in_words
 from ._cases import Cases, read_cases
-from ._found import compare_rules, cut_table, judge_reviews, spread_cuts, value_found
-from ._groups import by_segment, by_time
+from ._found import (
+    by_segment,
+    compare_rules,
+    cut_table,
+    judge_reviews,
+    spread_cuts,
+    value_found,
+)
 from ._promise import judge_promise, measure_drift
 from ._words import model_capacity, short
 
@@ -31,7 +36,6 @@ def make_report(
     labels: bool = True,
     reading: ReadOptions | None = None,
     segment: str | None = None,
-    time: str | None = None,
     title: str | None = None,
     model_file: Path | None = None,
     work: WorkColumns | None = None,
@@ -55,8 +59,6 @@ def make_report(
         What to know about this file; `None` reads it as the table of the fit.
     segment : str, default=None
         A column; results are also given for each of its values.
-    time : str, default=None
-        A column of dates; results are also given by day, week, month, quarter or year.
     title : str, default=None
         For the heading of the page.
     model_file : Path, default=None
@@ -84,7 +86,6 @@ def make_report(
         labels=labels,
         reading=reading,
         segment=segment,
-        time=time,
         worth=None if work is None else work.worth,
     )
     summary: dict[str, Any] = {
@@ -103,10 +104,7 @@ def make_report(
             work=cases.work(model),
         ),
         "list": top_of_list(model, cases),
-        "groups": [
-            *([] if segment is None else [by_segment(model, cases, segment)]),
-            *([] if time is None else [by_time(model, cases, time)]),
-        ],
+        "groups": None if segment is None else by_segment(cases, segment),
         "calibration": {
             "n": sum(each.n_calibration for each in model.classifier.calibrations_),
             "thresholds": [each.value for each in model.classifier.calibrations_],
@@ -208,8 +206,16 @@ def next_steps(
     data = "DATA.csv" if str(data_file) == "-" else _named(data_file)
     has_labels, verdict = summary["data"]["has_labels"], summary["promise"]["verdict"]
     target = shlex.quote(summary["data"]["target"])
+    promise = summary["promise"]
+    limit = f"--count {promise['room']}"
+    if promise["unit"] == "effort":
+        limit = f"--budget {promise['allowed']:.12g}"
     steps = [
-        _list_step(summary["promise"], f"select {model} {data}"),
+        (
+            f"Get the list of cases to follow up, with room for {promise['room_in_words']}",
+            "Never more than there is room for, with reasons for each case.",
+            f"select {model} {data} {limit} -o list.csv",
+        ),
         (
             "Check the next cases before you rely on the flags",
             "Compares unlabelled cases with those that set the threshold, column by column.",
@@ -241,20 +247,6 @@ def next_steps(
         {"title": title, "why": why, "command": f"shortlist {command}"}
         for title, why, command in steps
     ]
-
-
-def _list_step(promise: dict[str, Any], select: str) -> tuple[str, str, str]:
-    if promise["unit"] == "effort":
-        return (
-            f"Get the list of most value within {number(promise['allowed'], 12)} of work",
-            "No more than the budget, with reasons for each case.",
-            f"{select} --budget {promise['allowed']:.12g} -o list.csv",
-        )
-    return (
-        f"Get the list of the {promise['room']:,} cases to follow up",
-        "Exactly as many as there is room for, with reasons for each.",
-        f"{select} --count {promise['room']} -o list.csv",
-    )
 
 
 def _named(path: Path) -> str:

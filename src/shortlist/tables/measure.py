@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core.arrays import Doubles
 from .._core.intervals import Interval, proportion_interval
 from .._core.ranking import lift
 from .._core.validation import check_number
@@ -168,10 +169,7 @@ def evaluate_table(
         capacity, efforts = model.limit_for(found.get("efforts"))
         counted = count_rows(found.summaries, rules)
         check_counts(counted.n_rare, counted.n_items, model.schema, target)
-        paid = None
-        if efforts is not None:
-            flags = {rule: found[rule] for rule in rules} | {RANDOM: np.ones(efforts.size, bool)}
-            paid = {rule: share_paid(flags[rule], capacity, efforts) for rule in flags}
+        paid = shares_paid({rule: found[rule] for rule in rules}, capacity, efforts)
         evaluation = evaluation_of(
             counted, model.flag_capacity, rules, paid=paid, load=load, find=find
         )
@@ -209,7 +207,6 @@ def evaluation_of(
 
     With a budget of work, `paid` is the share of the flags of each rule that it pays for.
     """
-    paid = paid or {}
     n_items, n_rare = counted.n_items, counted.n_rare
     share = counted.share
     spread, others = spread_capacities(n_items), _scaled(capacity, share)
@@ -222,18 +219,35 @@ def evaluation_of(
         capacity_fraction=capacity.as_fraction(share),
         flag_rate=n_flagged / n_items,
         flag_rate_interval=proportion_interval(n_flagged, n_items),
-        rules=[
-            *(
-                measure_counted(counted, rule, name, capacity, paid.get(rule))
-                for rule, name in rules.items()
-            ),
-            random_of(n_items, n_rare, capacity, paid.get(RANDOM)),
-        ],
+        rules=measure_rules(counted, capacity, rules, paid or {}),
         curve=points_at(curve, spread),
         capacities=points_at(curve, others),
         next_reviewer=_next_reviewer(curve, capacity, more, load),
         needed=None if find is None else curve.needed_for(find),
     )
+
+
+def shares_paid(
+    flags: dict[str, Any], capacity: Capacity, efforts: Doubles | None
+) -> dict[str, float]:
+    """Return the share of the flags of each rule that a budget of work pays for; {} without one."""
+    if efforts is None:
+        return {}
+    every = flags | {RANDOM: np.ones(efforts.size, bool)}
+    return {rule: share_paid(flagged, capacity, efforts) for rule, flagged in every.items()}
+
+
+def measure_rules(
+    counted: CountedRows, capacity: Capacity, rules: dict[str, str], paid: dict[str, float]
+) -> list[RuleResult]:
+    """Measure rules, by their columns with names, and a random choice."""
+    return [
+        *(
+            measure_counted(counted, rule, name, capacity, paid.get(rule))
+            for rule, name in rules.items()
+        ),
+        random_of(counted.n_items, counted.n_rare, capacity, paid.get(RANDOM)),
+    ]
 
 
 def check_counts(n_rare: int, n_items: int, schema: TableSchema, target: str) -> None:
