@@ -339,14 +339,14 @@ _STARTS = {}
 
 
 @contextlib.contextmanager
-def serving(database, model_file, *, count=5, queues=None, made=None, adopt=False, **options):
+def serving(database, model_file, *, count=5, queues=None, made=None, **options):
     """Yield a client of a service that runs in a thread of this process."""
     # A period begins with the test, whatever the hour; a second start finds it as it was.
     start = _STARTS.setdefault(str(database), time.time())
     wanted = {"default": count, **(queues or {})}
     models = prepare(
         str(database), model_file, wanted, period=86_400.0, starts_at=start, expect=100,
-        adopt=adopt, **(made or {}),
+        **(made or {}),
     )  # fmt: skip
     service = Service(ServiceConfig(str(database), **options), models=models)
     settings = uvicorn.Config(

@@ -341,6 +341,7 @@ OPERATIONS = {
     "claim": ("POST", "/v1/queues/{q}/claims", {"id": "a", "reviewer": "k"}),
     "outcome": ("POST", "/v1/queues/{q}/outcomes", {"id": "a", "reviewer": "k", "rare": True}),
     "capacity": ("PUT", "/v1/queues/{q}/capacity", {"count": 5}),
+    "total": ("PUT", "/v1/total", {"count": 5}),
     "model": ("POST", "/v1/queues/{q}/model", None),
     "shadow": ("GET", "/v1/queues/{q}/shadow", None),
     "set_shadow": ("PUT", "/v1/queues/{q}/shadow", None),
@@ -381,7 +382,9 @@ def test_every_operation_and_every_role(tmp_path, model_file):
             for role, allowed in ROLES.items():
                 status = ask(action, keys[role]).status_code
                 assert (status not in (401, 403)) == (action in allowed), (action, role)
-                if action not in ("queues", "metrics"):
+                if action == "total":
+                    assert ask(action, north[role]).status_code == 403, role
+                elif action not in ("queues", "metrics"):
                     assert ask(action, north[role]).status_code == 403, (action, role)
                     status = ask(action, north[role], "north").status_code
                     assert (status not in (401, 403)) == (action in allowed), (action, role)

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shutil
 import signal
 import threading
@@ -243,50 +242,50 @@ def test_the_same_command_starts_again_after_a_change(tmp_path, model_file):
         assert ("keeps capacity 7, and not 5" in said) == (expected == 7)
 
 
-def test_another_capacity_must_be_adopted(address, model_file, caplog):
-    """A restart with another number changes nothing and says so, until it is meant."""
+def test_a_start_changes_no_capacity(address, model_file, caplog):
+    """A restart with another number says what the queue keeps; a request changes it."""
     database = address
     with serving(database, model_file, count=5):
         pass
     with serving(database, model_file, count=6) as service:
         assert service.get("/v1/queues/default/status").json()["capacity"] == 5
-    assert "keeps capacity 5, and not 6. Start with --adopt" in caplog.text
-    with serving(database, model_file, count=6, adopt=True) as service:
-        status = service.get("/v1/queues/default/status").json()
-        assert status["capacity"] == 6
+        service.put("/v1/queues/default/capacity", json={"count": 6})
+    assert "keeps capacity 5, and not 6. Change it while the service runs" in caplog.text
     with opened(str(database)) as store:
         changes = store.query(
             "SELECT key_id, action, queue, detail FROM audit WHERE queue IS NOT NULL "
             "ORDER BY at, action"
         )
     assert [change[:3] for change in changes] == [
-        ("command", action, "default") for action in ("capacity", "model", "capacity")
+        ("command", "capacity", "default"),
+        ("command", "model", "default"),
+        ("", "capacity", "default"),
     ]
     assert [json.loads(changes[place][3])["count"] for place in (0, 2)] == [5, 6]
 
 
 def test_a_shared_total_is_for_good(tmp_path, model_file, caplog):
-    """It can be changed where it is meant, but a queue cannot get one or lose it unnoticed."""
+    """A request changes it, but a queue cannot get one or lose it."""
     plain, shared = tmp_path / "plain.db", tmp_path / "shared.db"
     queues = {"north": 5}
 
-    def start(database, total, *, adopt=False):
-        with serving(
-            database, model_file, queues=queues, made={"total": total}, adopt=adopt
-        ) as service:
+    def start(database, total, *, changed=None):
+        with serving(database, model_file, queues=queues, made={"total": total}) as service:
+            if changed is not None:
+                answer = service.put("/v1/total", json={"count": changed})
+                assert answer.status_code == (409 if total is None else 200)
             cases = [case(n, 10.0 * n) for n in range(100)]
             for name in ("default", "north"):
                 service.post(f"/v1/queues/{name}/decisions", json=cases)
 
-    start(plain, None)
+    start(plain, None, changed=9)
     with pytest.raises(ValueError, match="made with total None"):
         start(plain, 6)
     start(shared, 6)
     with pytest.raises(ValueError, match="made with total 6"):
         start(shared, None)
-    start(shared, 2)
-    assert re.search(r"keeps total 6, and not 2.*--adopt", caplog.text)
-    start(shared, 2, adopt=True)
+    start(shared, 2, changed=2)
+    assert "keeps total 6, and not 2" in caplog.text
     with opened(str(shared)) as store:
         details = store.query("SELECT detail FROM audit WHERE action = 'total' ORDER BY at")
         assert [json.loads(detail)["capacity"] for (detail,) in details] == [6, 2]

@@ -542,10 +542,9 @@ def test_heads_audits_and_erasure_by_command(address, model_file, tmp_path):
     assert run(*kept).exit_code == 0
     assert "Erased cases: 1." in run("erase", address, "--case", 29).stderr
     assert run("erase", address).exit_code == 2
-    made = json.loads(
-        run("keys", "--make", "read", "--days", 9, "--database", address, "--json").stdout
-    )
-    assert made["role"] == "read"
+    run("keys", "--make", "read", "--days", 9, "--database", address)
+    [made] = json.loads(run("keys", "--database", address, "--json").stdout)["keys"]
+    assert (made["role"], made["state"]) == ("read", "valid")
     assert "erased cases: 1." in run(*kept).stdout
     with by_hand(address) as store:
         store.query("UPDATE api_key SET ends = NULL")

@@ -8,7 +8,7 @@ from shortlist import Capacity
 from shortlist.service.audit import audit_store
 from shortlist.service.databases import opened
 from shortlist.tables import WorkColumns, fit_table, save_model
-from tests.service.helpers import FakeClock, case, serving
+from tests.service.helpers import case, serving
 
 BASE = "/v1/queues/default"
 
@@ -89,29 +89,3 @@ def test_observations_over_http(service):
     assert service.get(f"{BASE}/status").json()["flags"] == 0
     for wrong in ([], [{"id": 1}], {"id": 1}):
         assert service.post(f"{BASE}/observations", json=wrong).status_code == 422
-
-
-def test_a_rate_alarm_says_what_is_unusual(tmp_path, model_file, monkeypatch):
-    """Many more cases than in earlier periods, or a capacity that is gone early."""
-    clock = FakeClock(20_000 * 86_400.0)
-    monkeypatch.setattr("time.time", lambda: clock.wall)
-
-    def alarms():
-        told = service.get(f"{BASE}/status").json()["alarms"]
-        return {alarm["message"] for alarm in told if alarm["kind"] == "rate"}
-
-    options = {"clock": clock.make(limit=1e9)}
-    with serving(tmp_path / "shortlist.db", model_file, **options) as service:
-        for day in range(4):
-            cases = [case(f"{day}-{n}", 1.0) for n in range(40)]
-            assert service.post(f"{BASE}/decisions", json=cases).status_code == 200
-            clock.advance(86_400)
-        clock.advance(43_200)
-        service.post(f"{BASE}/decisions", json=[case(f"usual {n}", 1.0) for n in range(20)])
-        assert alarms() == set()
-        service.post(f"{BASE}/decisions", json=[case(f"more {n}", 1.0) for n in range(90)])
-        assert alarms() == {"110 cases have arrived, where 20 are usual by now."}
-        clock.advance(86_400 - 30_000)
-        service.put(f"{BASE}/capacity", json={"count": 1})
-        service.post(f"{BASE}/decisions", json=[case(f"top {n}", 900.0, "US") for n in range(9)])
-        assert any("used up after" in message for message in alarms())

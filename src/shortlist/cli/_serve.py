@@ -48,7 +48,6 @@ def serve(
     host: Annotated[str, typer.Option(envvar="SHORTLIST_HOST")] = "127.0.0.1",
     port: Annotated[int, typer.Option(envvar="SHORTLIST_PORT", min=0, max=65_535)] = 8_000,
     workers: Annotated[int, typer.Option(envvar="SHORTLIST_WORKERS", min=1, max=64)] = 2,
-    adopt: bool = False,
     accept_clock: bool = False,
     restored: bool = False,
 ) -> None:
@@ -81,8 +80,6 @@ def serve(
         Such as --port 8080.
     workers
         Processes, such as --workers 4.
-    adopt
-        Change the capacity and the model of a known queue.
     accept_clock
         Believe a clock far ahead of the last decision, or before it.
     restored
@@ -103,12 +100,12 @@ def serve(
     models = prepare(
         database, model, queues, period=period_from(period), expect=expect, total=total,
         of_work=budget is not None, worth=worth, probe=probe, probe_key=os.environ.get(PROBE_KEY),
-        adopt=adopt, accept_clock=accept_clock, restored=restored,
+        accept_clock=accept_clock, restored=restored,
     )  # fmt: skip
     with _opened(database) as store:
         known = list_keys(store)
     needed = bool(known) or not _is_loopback(host)
-    if needed and all(key["revoked"] for key in known):
+    if needed and all(key["state"] != "valid" for key in known):
         message = (
             "There is no valid key: every request is refused until somebody makes one with "
             "shortlist serve keys --make decide"
@@ -197,26 +194,19 @@ def keys(
         from ..service.keys import list_keys, make_key, revoke_key
 
         if make is not None:
-            key = make_key(store, make, queues=queue, note=note, days=days)
-            if as_json:
-                print_json({"key": key, "role": make, "queues": queue})
-            else:
-                typer.echo(key)
-                typer.echo("Keep it: it cannot be shown again.", err=True)
-        if revoke is not None:
+            typer.echo(make_key(store, make, queues=queue, note=note, days=days))
+            typer.echo("Keep it: it cannot be shown again.", err=True)
+        elif revoke is not None:
             revoke_key(store, revoke)
             typer.echo(f"{revoke} is revoked.", err=True)
-        if make is None and revoke is None:
-            found = list_keys(store)
-            if as_json:
-                print_json({"keys": found})
-                return
-            for row in found:
+        elif as_json:
+            print_json({"keys": list_keys(store)})
+        else:
+            for row in list_keys(store):
                 made = datetime.fromtimestamp(row["made"], UTC).date()
-                has_ended = row["ends"] is not None and row["ends"] <= time.time()
-                state = "revoked" if row["revoked"] else "ended" if has_ended else "valid"
                 where, words = row["queues"] or "all queues", row["note"] or ""
-                typer.echo(f"{row['id']}  {row['role']:7} {state:8} {made}  {where}  {words}")
+                state = f"{row['role']:7} {row['state']:8} {made}"
+                typer.echo(f"{row['id']}  {state}  {where}  {words}")
 
 
 def head(database: DatabaseArgument, key: KeyFile = None) -> None:

@@ -23,6 +23,7 @@ from ..capacity import Capacity
 from ..tables import ReadOptions, TableModel, WorkColumns, load_model
 from ..tables.reasons import reasons_for
 from ..tables.schema import RowParser
+from ._api import Problem
 from .settings import QueueSettings, build_name
 from .store import MODEL, SHADOW, Entry, QueueRow, Store
 
@@ -95,7 +96,7 @@ class LoadedModel:
         else:
             scores = self.table.row_scorer.score_rows(rows)
         scores = np.asarray(scores, np.float64)
-        if self._work.columns:  # 1 stands for what the model does not weigh
+        if self.work.columns:  # 1 stands for what the model does not weigh
             values = np.array([1.0 if item.value is None else item.value for item in items])
             efforts = np.array([1.0 if item.effort is None else item.effort for item in items])
             scores = np.asarray(weigh(scores, values, efforts), np.float64)
@@ -121,31 +122,12 @@ class LoadedModel:
             name: None if isinstance(value, float) and value != value else value
             for name, value in self.table.reference.items()
         }
-        return usual | dict.fromkeys(self._work.columns.values(), 1.0)
+        return usual | dict.fromkeys(self.work.columns.values(), 1.0)
 
     @property
-    def _work(self) -> WorkColumns:
+    def work(self) -> WorkColumns:
+        """The columns that weigh cases."""
         return self.table.schema.work or WorkColumns()
-
-    def check_fit(self, settings: QueueSettings, present: LoadedModel, case: Any) -> None:
-        """Raise an error unless a queue can go on with this model: its unit, its columns, its id.
-
-        Its columns fit if it can read the latest flagged case, or else the usual case of the
-        present model.
-        """
-        id, *_ = settings.id_fields or ("id",)
-        if self.table.schema.id not in (None, *settings.id_fields) or id in self.table.reference:
-            raise ValueError(f"The cases of the queue have their ids in {id!r}.")
-        if settings.of_work:
-            usual_effort(self.table)
-        units = {model._work.unit for model in (self, present)}
-        weights = {tuple(model._work.columns) for model in (self, present)}
-        if len(units) > 1 or (settings.worth is not None and len(weights) > 1):
-            raise ValueError("It weighs cases in another unit, or by another kind of column.")
-        sample = case or present.usual_case
-        error = self.read(sample).error
-        if error is not None and (case or present.read(sample).error is None):
-            raise ValueError(f"It cannot read cases that the present model reads: {error}")
 
     def frame(self, items: list[Item]) -> Any:
         """Return cases as rows for the model."""
@@ -206,22 +188,16 @@ class ModelCache:
             return self._keep(self.loaded.get(id) or self._load(id, store))
 
     def check_fit(self, model: LoadedModel, row: QueueRow, store: Store) -> None:
-        """Raise an error unless a queue can go on with a model."""
-        flagged = store.query(
-            "SELECT body FROM log WHERE queue = ? AND slot IS NOT NULL "
-            "ORDER BY period DESC, slot DESC LIMIT 1",
-            row.id,
-        )
+        """Raise a problem unless a queue can go on with a model."""
         try:
             present = self.get(models_of(store, row.id)[0], store)
         except (ValueError, ImportError):  # such as after an update of this program
             present = model
-        case = json.loads(flagged[0][0] or "{}") if flagged else None
         try:
-            model.check_fit(QueueSettings.from_json(row.settings), present, case)
+            _check_fit(model, present, row, store)
         except ValueError as error:
             detail = f"The model does not fit the queue {row.name!r}. {error}"
-            raise ValueError(detail) from None
+            raise Problem(422, "invalid-value", detail) from None
 
     def _load(self, id: int, store: Store) -> LoadedModel:
         [(content, scorer)] = store.query("SELECT file, scorer FROM model WHERE id = ?", id)
@@ -257,47 +233,38 @@ class Roster:
     def __init__(self, store: Store, models: ModelCache) -> None:
         self._store, self._models = store, models
         self._name = secrets.token_hex(8)
-        self._looked = -1
+        self._seen: list[Any] = []  # the last that was wanted
 
     def sign(self) -> None:
         """Write that this worker is alive, and which models it has loaded."""
         store = self._store
         with store.write():
             store.query(f"DELETE FROM worker WHERE seen < {store.now} - {_GONE}")
-            store.query(
-                f"INSERT INTO worker (name, seen, loaded) VALUES (?, {store.now}, ?) ON CONFLICT "
-                "(name) DO UPDATE SET seen = excluded.seen, loaded = excluded.loaded",
-                self._name,
-                json.dumps(list(self._models.loaded)),
-            )
+            loaded = json.dumps(list(self._models.loaded))
+            store.put("worker", {"name": self._name, "seen": 0, "loaded": loaded}, ("name",))
+            store.query(f"UPDATE worker SET seen = {store.now} WHERE name = ?", self._name)
 
     def leave(self) -> None:
         """Write that nobody needs to wait for this worker."""
         with self._store.write():
             self._store.query("DELETE FROM worker WHERE name = ?", self._name)
 
-    def announce(self, model: int) -> None:
-        """Ask all workers to load a model."""
-        self._store.insert_next("swap", "number", {"model": model})
-
     def keep_up(self) -> None:
-        """Load what was announced; a model that this program cannot load is never signed for."""
-        if self._looked < 0:  # the latest announcement may be of a model not yet in force
-            [(latest,)] = self._store.query("SELECT coalesce(max(number), 0) FROM swap")
-            self._looked = max(latest - 1, 0)
-        for number, model in self._store.query(
-            "SELECT number, model FROM swap WHERE number > ? ORDER BY number", self._looked
-        ):
+        """Load what is wanted; a model that this program cannot load is never signed for."""
+        wanted = self._store.query("SELECT wanted FROM worker WHERE name = ?", self._name)
+        if wanted not in ([], [(None,)], self._seen):
             with contextlib.suppress(ValueError, ImportError):
-                self._models.get(model, self._store)
+                self._models.get(wanted[0][0], self._store)
             self.sign()
-            self._looked = number
+            self._seen = wanted
 
     def count_late(self, model: int) -> int:
-        """Return how many workers have not yet loaded a model."""
-        rows = self._store.query(
-            f"SELECT loaded FROM worker WHERE seen >= {self._store.now} - {_GONE}"
-        )
+        """Let all workers load a model; return how many have not yet done so."""
+        with self._store.write():
+            self._store.query("UPDATE worker SET wanted = ?", model)
+            rows = self._store.query(
+                f"SELECT loaded FROM worker WHERE seen >= {self._store.now} - {_GONE}"
+            )
         return sum(model not in json.loads(loaded) for (loaded,) in rows)
 
 
@@ -317,6 +284,33 @@ def has_own_calibration(store: Store, id: int) -> bool:
 def is_own_scorer(name: str) -> bool:
     """Whether scores were computed by the versions of this program, in one way or another."""
     return name.partition(", ")[2] == f"scikit-learn {sklearn.__version__}, {build_name()}"
+
+
+def _check_fit(model: LoadedModel, present: LoadedModel, row: QueueRow, store: Store) -> None:
+    """Raise an error unless a queue can go on with a model: its unit, its columns, its id.
+
+    Its columns fit if it can read the latest flagged case, or else the usual case of the present
+    model.
+    """
+    settings = QueueSettings.from_json(row.settings)
+    id, *_ = settings.id_fields or ("id",)
+    if model.table.schema.id not in (None, *settings.id_fields) or id in model.table.reference:
+        raise ValueError(f"The cases of the queue have their ids in {id!r}.")
+    if settings.of_work:
+        usual_effort(model.table)
+    units = {each.work.unit for each in (model, present)}
+    weights = {tuple(each.work.columns) for each in (model, present)}
+    if len(units) > 1 or (settings.worth is not None and len(weights) > 1):
+        raise ValueError("It weighs cases in another unit, or by another kind of column.")
+    flagged = store.query(
+        "SELECT body FROM log WHERE queue = ? AND slot IS NOT NULL AND body IS NOT NULL "
+        "ORDER BY period DESC, slot DESC LIMIT 1",
+        row.id,
+    )
+    sample = json.loads(flagged[0][0]) if flagged else present.usual_case
+    error = model.read(sample).error
+    if error is not None and (flagged or present.read(sample).error is None):
+        raise ValueError(f"It cannot read cases that the present model reads: {error}")
 
 
 def expected_arrivals(model: TableModel, amount: float, *, of_work: bool) -> int:

@@ -222,7 +222,7 @@ class Replica:
             _believe(self.controller, body["scores"][0], event.at)
             self.controller.observe(body["scores"], at=event.at)
 
-    def start_again(self, capacity: float, scheduled: list[list[float]]) -> None:
+    def start_again(self, capacity: float, scheduled: Iterable[Any]) -> None:
         """Begin with a new controller: none runs backwards. The database has counted the flags."""
         settings, calibration = self.settings, calibration_of(self.store, self.model)
         self.controller = first_controller(settings, capacity, calibration)

@@ -16,6 +16,7 @@ from ._decider import Case, Request
 from ._models import LoadedModel, models_of
 from ._service import Call
 from .settings import QueueSettings
+from .setup import set_total
 from .store import CAPACITY, CLOCK, MODEL, OBSERVATION, SHADOW, QueueRow
 
 _SORTED = msgspec.json.Encoder(order="deterministic")
@@ -127,6 +128,20 @@ async def change_capacity(call: Call, body: CapacityBody) -> Changed:
     return Changed(**place, **amount, begins=max(place["at"], begins or 0.0))
 
 
+class Total(Struct, forbid_unknown_fields=True):
+    """The most flags of all queues that share it."""
+
+    count: Annotated[int, Meta(ge=0, le=1 << 40)]
+
+
+def change_total(call: Call, body: Total) -> Total:
+    """Change the most flags of all queues together, if the service was started with --total."""
+    if not any(row.total for row in call.store.queues()):
+        raise Problem(409, "invalid-value", "No queue has a share in a total.")
+    set_total(call.store, body.count, call.key.id)
+    return body
+
+
 async def change_model(call: Call, body: bytes, query: ModelQuery) -> Changed:
     """Switch to another model that fits the queue, once every worker has loaded it."""
     model, row = await _read_fitting(call, body)
@@ -168,7 +183,9 @@ async def _read_fitting(call: Call, body: bytes) -> tuple[LoadedModel, QueueRow]
         model = await service.loop.run_in_executor(None, service.models.read, body)
     except (ValueError, ImportError, OSError) as error:
         raise Problem(422, "invalid-value", f"The model cannot be read: {error}") from None
-    return model, await service.ask(_check_fit, call, model)
+    row = await service.ask(lambda: call.row)
+    await service.ask(service.models.check_fit, model, row, call.store)
+    return model, row
 
 
 async def _switch(call: Call, kind: int, change: dict[str, int]) -> Changed:
@@ -180,14 +197,6 @@ async def _switch(call: Call, kind: int, change: dict[str, int]) -> Changed:
         raise Problem(409, "no-model", "The queue has no such model to switch to.")
     place = await call.change(Request(kind=kind, change=dict(change)))
     return msgspec.convert({**place, **change}, Changed)
-
-
-def _check_fit(call: Call, model: LoadedModel) -> QueueRow:
-    try:
-        call.service.models.check_fit(model, call.row, call.store)
-    except ValueError as error:
-        raise Problem(422, "invalid-value", str(error)) from None
-    return call.row
 
 
 async def observe(call: Call, body: SomeCases) -> Changed:
@@ -255,6 +264,7 @@ ROUTES = (
     Route("claim", "POST", f"{_QUEUE}/claims", _reviews.claim_case),
     Route("outcome", "POST", f"{_QUEUE}/outcomes", _reviews.add_outcome),
     Route("capacity", "PUT", f"{_QUEUE}/capacity", change_capacity),
+    Route("total", "PUT", "/v1/total", change_total),
     Route("model", "POST", f"{_QUEUE}/model", change_model),
     Route("shadow", "GET", f"{_QUEUE}/shadow", _shadow.compare),
     Route("set_shadow", "PUT", f"{_QUEUE}/shadow", set_shadow),

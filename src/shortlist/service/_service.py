@@ -15,6 +15,8 @@ from itertools import accumulate
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
+import numpy as np
+
 from ._api import Problem
 from ._decider import Decider, Request
 from ._models import ModelCache, Roster
@@ -48,8 +50,7 @@ class Metrics:
     """
 
     def __init__(self, workers: int = 1) -> None:
-        memory = memoryview(mmap.mmap(-1, 8 * _WIDTH * workers)).cast("d")
-        self._rows = [memory[place * _WIDTH : (place + 1) * _WIDTH] for place in range(workers)]
+        self._rows = np.frombuffer(mmap.mmap(-1, 8 * _WIDTH * workers)).reshape(workers, _WIDTH)
         self.place = 0
 
     def decided(self, status: int, seconds: float) -> None:
@@ -62,7 +63,7 @@ class Metrics:
 
     def lines(self) -> Iterator[str]:
         """Yield the counts of all workers as text."""
-        sums = [sum(column) for column in zip(*self._rows, strict=True)]
+        sums = self._rows.sum(axis=0).tolist()
         yield from metric_head("requests_total", "counter", "Requests")
         for status, count in zip(_STATUSES, sums, strict=False):
             if count:
@@ -157,7 +158,6 @@ class Service:
 
     async def load_everywhere(self, model: int) -> None:
         """Wait until every worker has loaded a model, or raise a problem."""
-        await self.ask(self.roster.announce, model)
         deadline = time.monotonic() + _LONGEST_LOAD
         while late := await self.ask(self.roster.count_late, model):
             if time.monotonic() > deadline:

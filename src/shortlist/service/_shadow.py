@@ -22,7 +22,7 @@ from ._api import Problem
 from ._models import models_of
 from ._replica import Arrival, Replica
 from ._service import Call
-from ._status import DRAWN, OUTCOME_BEFORE, QueueView, capacities_of, capacity_at
+from ._status import DRAWN, OUTCOME_BEFORE, QueueView
 from .store import CLOCK, MODEL, SHADOW
 
 Verdict = Literal["promote", "keep", "not enough evidence"]
@@ -135,10 +135,8 @@ def _read(view: QueueView) -> tuple[list[Any], int]:
 def _flags(view: QueueView, replica: Replica, scores: list[Any], rows: list[Any]) -> Mask:
     """Return which cases a new controller would have flagged by scores; without one, not."""
     flags = np.zeros(len(rows), dtype=bool)
-    changes = capacities_of(view.call.store, view.row.id)
     begins = view.settings.periods.bounds(rows[0][2])[0] if rows else 0.0
-    scheduled = [[moment, amount] for moment, _, amount in sorted(changes) if moment > begins]
-    replica.start_again(capacity_at(changes, begins), scheduled)
+    replica.start_again(view.capacities.at(begins), view.capacities.after(begins).items())
     scored = [place for place, score in enumerate(scores) if score is not None]
     for _, part in groupby(scored, key=lambda place: rows[place][2]):
         places = list(part)

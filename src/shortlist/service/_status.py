@@ -6,6 +6,8 @@ import json
 import math
 import time
 from collections.abc import Iterator
+from functools import cached_property
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -13,7 +15,7 @@ import numpy as np
 from msgspec import Struct
 
 from .._core import probing
-from .._core.formatting import number, percent
+from .._core.formatting import percent
 from .._core.intervals import proportion_interval
 from ..feedback import estimate_missed
 from ..online.decisions import PROBE, PROBE_WITHOUT_SLOT
@@ -37,9 +39,7 @@ _GAUGES = {
     "alarms": "Alarms that are raised",
 }
 _HISTORY = 30
-# A rate alarm: the capacity is used up before this share of the period, or cases differ from the
-# mean of at least so many periods by this factor and so many standard deviations.
-_EARLY, _ENOUGH_PERIODS, _FACTOR, _DEVIATIONS = 0.5, 3, 2.0, 5.0
+_EARLY = 0.5  # share of the period before which a capacity that is used up raises an alarm
 # One in so many of the reviewed cases, with the lowest scores, if these are enough.
 _LOWEST_SHARE, _ENOUGH_OUTCOMES = 5, 5
 
@@ -68,22 +68,29 @@ class Queues(Struct):
     queues: list[Queue]
 
 
-def capacities_of(store: Store, queue: int) -> list[tuple[float, int, float]]:
-    """Return all changes of the capacity: from when, where in the log, and how much."""
-    rows = store.query(
-        "SELECT seq, body FROM log WHERE queue = ? AND kind = ? ORDER BY seq", queue, CAPACITY
-    )
-    changes = [(json.loads(body), seq) for seq, body in rows]
-    return [
-        (float(body["from"]), int(seq), body.get("count", body.get("effort")))
-        for body, seq in changes
-    ]
+class Capacities:
+    """All changes of a queue's capacity, as its log has them."""
 
+    def __init__(self, store: Store, queue: int) -> None:
+        rows = store.query(
+            "SELECT seq, body FROM log WHERE queue = ? AND kind = ? ORDER BY seq", queue, CAPACITY
+        )
+        changes = [(json.loads(body), seq) for seq, body in rows]
+        # Of several that begin at one moment, the latest counts.
+        self._changes = sorted(
+            (float(body["from"]), seq, body.get("count", body.get("effort")))
+            for body, seq in changes
+        )
+        self._first = min(self._changes, key=itemgetter(1))[2]
 
-def capacity_at(changes: list[tuple[float, int, float]], at: float) -> float:
-    """Return the capacity in force at a moment."""
-    begun = [change for change in changes if change[0] <= at]
-    return max(begun)[2] if begun else changes[0][2]
+    def at(self, moment: float) -> float:
+        """Return the capacity in force at a moment."""
+        begun = [amount for begins, _, amount in self._changes if begins <= moment]
+        return begun[-1] if begun else self._first
+
+    def after(self, moment: float) -> dict[float, float]:
+        """Return the capacities that begin after a moment, in order."""
+        return {begins: amount for begins, _, amount in self._changes if begins > moment}
 
 
 class QueueView:
@@ -95,6 +102,11 @@ class QueueView:
         self.number = self.settings.periods.number(self.at)
         self._query = call.store.query
 
+    @cached_property
+    def capacities(self) -> Capacities:
+        """All changes of the capacity."""
+        return Capacities(self.call.store, self.row.id)
+
     def queue(self) -> Queue:
         """Return the name and the numbers of the queue."""
         row, settings = self.row, self.settings
@@ -102,7 +114,7 @@ class QueueView:
         if self.number != row.period:
             row = row._replace(used=0, seen=0, spent=0)
         used = settings.amount(row.used, row.spent)
-        capacity = capacity_at(capacities_of(self.call.store, row.id), self.at)
+        capacity = self.capacities.at(self.at)
         return Queue(
             row.name, capacity, settings.unit, settings.period, self.number, start, end, used,
             row.used, self._remaining(capacity - used), row.seen, row.total, row.last_seq,
@@ -132,7 +144,8 @@ class QueueView:
             "ready": self.call.service.ready,
             "waiting": decider.n_waiting,
             "scheduled": [
-                {"from": begins, "count": amount} for begins, amount in self._scheduled().items()
+                {"from": begins, "count": amount}
+                for begins, amount in self.capacities.after(self.at).items()
             ],
             "history": history,
             "precision": _found(outcomes),
@@ -142,11 +155,6 @@ class QueueView:
             "more": _found(lowest) if len(lowest) >= _ENOUGH_OUTCOMES else None,
             "alarms": self.alarms(queue),
         }
-
-    def _scheduled(self) -> dict[float, float]:
-        """Return the capacities to come; of several for one moment, the latest counts."""
-        changes = sorted(capacities_of(self.call.store, self.row.id))
-        return {begins: amount for begins, _, amount in changes if begins > self.at}
 
     def _history(self) -> list[dict[str, Any]]:
         """Return the numbers of the latest periods, the present one last."""
@@ -216,10 +224,10 @@ class QueueView:
         raised = self._query(
             "SELECT kind, message, at FROM alarm WHERE queue = ? ORDER BY at", str(self.row.id)
         )
-        found = [*raised, *self._alarms(), *self._rate_alarms(queue)]
+        found = [*raised, *self._alarms(queue)]
         return [{"kind": kind, "message": message, "at": at} for kind, message, at in found]
 
-    def _alarms(self) -> Iterator[tuple[str, str, float]]:
+    def _alarms(self, queue: Queue) -> Iterator[tuple[str, str, float]]:
         ahead = self.row.high_water - time.time()
         if ahead > FAR_AHEAD:
             message = (
@@ -228,34 +236,15 @@ class QueueView:
                 "--accept-clock."
             )
             yield "clock", message, self.row.high_water
-        [(stale, oldest)] = self._query(
-            "SELECT count(*), min(expires) FROM claim WHERE queue = ? AND expires <= ?",
-            self.row.id,
-            self.at,
-        )
-        if stale:
-            message = f"{stale} claimed cases have no outcome, and their claims have expired."
-            yield "claims", message, oldest
         replica = self.call.service.decider(self.row.name).replica
         if replica is not None and replica.drift is not None and replica.drift.raised:
             others = f"the first {len(replica.first)} of this queue and its model"
             others = others if replica.first else "the calibration scores of the model"
             message = f"Scores are no longer like {others}."
             yield "drift", message, self.at
-
-    def _rate_alarms(self, queue: Queue) -> Iterator[tuple[str, str, float]]:
-        """Say if cases come much faster or slower than usual, or the capacity is gone early."""
-        before = [each["seen"] for each in self._history() if each["number"] < self.number]
         passed = (self.at - queue.starts) / (queue.ends - queue.starts)
-        usual = passed * sum(before) / max(len(before), 1)
-        unlikely = _DEVIATIONS * math.sqrt(usual + 1)
-        is_usual = usual / _FACTOR - unlikely <= queue.seen <= _FACTOR * usual + unlikely
         if queue.capacity and not queue.remaining and passed < _EARLY:
             message = f"The capacity was used up after {percent(passed)} of the period."
-            yield "rate", message, self.at
-        elif len(before) >= _ENOUGH_PERIODS and not is_usual:
-            usually = number(round(usual))
-            message = f"{queue.seen:,} cases have arrived, where {usually} are usual by now."
             yield "rate", message, self.at
 
 

@@ -18,23 +18,16 @@ from typing import Any, NamedTuple
 from ._api import Problem
 from .store import COMMAND, Store
 
-__all__ = [
-    "NO_KEY",
-    "ROLES",
-    "ApiKey",
-    "KeyRing",
-    "list_keys",
-    "make_key",
-    "revoke_key",
-]
-
 _ALWAYS = frozenset({"queues", "status", "case"})
 _READ = _ALWAYS | {"list", "log", "metrics", "shadow"}
+_EVERYWHERE = frozenset({"total"})  # not by a key for some queues
 #: What each role may do: names of routes.
 ROLES = {
     "decide": _ALWAYS | {"decide", "observe"},
     "review": _ALWAYS | {"list", "claim", "outcome"},
-    "manage": _READ | {"capacity", "model", "set_shadow", "end_shadow", "promote", "back"},
+    "manage": _READ
+    | _EVERYWHERE
+    | {"capacity", "model", "set_shadow", "end_shadow", "promote", "back"},
     "read": _READ,
 }
 
@@ -50,8 +43,11 @@ class ApiKey(NamedTuple):
 
     def may(self, action: str, queue: str | None) -> bool:
         """Whether the key allows an action, on a queue or at all."""
-        on_queue = queue is None or self.queues is None or queue in self.queues
-        return action in ROLES[self.role] and on_queue
+        if action not in ROLES[self.role]:
+            return False
+        if self.queues is None:
+            return True
+        return action not in _EVERYWHERE if queue is None else queue in self.queues
 
 
 #: Who asks a service that needs no keys.
@@ -96,8 +92,12 @@ def revoke_key(store: Store, id: str) -> None:
 
 def list_keys(store: Store) -> list[dict[str, Any]]:
     """Return all keys, without anything secret."""
-    names = ("id", "role", "queues", "note", "made", "ends", "revoked")
-    rows = store.query(f"SELECT {', '.join(names)} FROM api_key ORDER BY made")
+    names = ("id", "role", "queues", "note", "made", "ends", "state")
+    rows = store.query(
+        "SELECT id, role, queues, note, made, ends, CASE WHEN revoked IS NOT NULL THEN 'revoked' "
+        "WHEN ends <= ? THEN 'ended' ELSE 'valid' END FROM api_key ORDER BY made",
+        time.time(),
+    )
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 

@@ -32,17 +32,13 @@ CREATE TABLE model (
     UNIQUE (sha256, scorer)
 );
 
--- Models that are to be loaded by all workers before a queue switches to them; when each worker was
--- last seen, and which models it has loaded.
-CREATE TABLE swap (
-    number BIGINT PRIMARY KEY,
-    model INTEGER NOT NULL
-);
-
+-- When each worker was last seen, which models it has loaded, and which one it is to load before a
+-- queue switches to it.
 CREATE TABLE worker (
     name TEXT PRIMARY KEY,
     seen DOUBLE PRECISION NOT NULL,
-    loaded TEXT NOT NULL
+    loaded TEXT NOT NULL,
+    wanted INTEGER
 );
 
 CREATE TABLE build (

@@ -20,19 +20,6 @@ from ..capacity import Capacity, exact
 from ..online import BudgetController, CalendarPeriod, FixedPeriod
 from ..online.periods import read_period
 
-__all__ = [
-    "FAR_AHEAD",
-    "WORK_UNITS",
-    "ClockError",
-    "QueueSettings",
-    "ServiceConfig",
-    "SteadyClock",
-    "build_name",
-    "check_extra",
-    "first_controller",
-    "units_of",
-]
-
 #: Work is counted in whole millionths, so that the database can add it up exactly.
 WORK_UNITS = 10**6
 #: Seconds that clocks may differ; more is refused or raises an alarm.

@@ -11,13 +11,18 @@ from typing import Any
 
 from ..online import DriftAlarm
 from ._group import GroupMaker, join_queue, make_queue
-from ._models import ModelCache, calibration_of, expected_arrivals, models_of, usual_effort
-from ._status import capacities_of, capacity_at
+from ._models import (
+    LoadedModel,
+    ModelCache,
+    calibration_of,
+    expected_arrivals,
+    models_of,
+    usual_effort,
+)
+from ._status import Capacities
 from .databases import opened
 from .settings import FAR_AHEAD, QueueSettings, build_name, first_controller
-from .store import CAPACITY, CLOCK, COMMAND, MODEL, TOTAL_SET, QueueRow, Store
-
-__all__ = ["change_queue", "prepare", "warm_up_controller"]
+from .store import CAPACITY, CLOCK, COMMAND, TOTAL_SET, QueueRow, Store
 
 _log = logging.getLogger("shortlist.service")
 _TOTAL = "all"
@@ -29,54 +34,29 @@ def prepare(
     model_file: Path | None,
     queues: Mapping[str, float],
     *,
-    period: float | str,
-    starts_at: float = 0.0,
-    expect: float | None = None,
     total: int | None = None,
-    of_work: bool = False,
-    worth: float | None = None,
-    probe: float = 0.0,
-    probe_key: str | None = None,
-    adopt: bool = False,
     accept_clock: bool = False,
     restored: bool = False,
+    **wanted: Any,
 ) -> ModelCache:
     """Make the tables and the queues that do not exist yet; return their models, loaded.
 
     A queue that exists keeps its capacity and its model, which may have changed since it was made:
-    a warning says so. Only if `adopt` is true, they become the given ones. Another period is an
-    error, as is everything else that cannot change. After a database was restored from a backup,
-    nobody knows the flags that were given since: `restored` gives none until the next period.
+    a warning says so. Another period is an error, as is everything else that cannot change. After a
+    database was restored from a backup, nobody knows the flags that were given since: `restored`
+    gives none until the next period. What else is wanted is as for :func:`settings_for`.
     """
     models = ModelCache()
     with opened(database, create=True) as store:
         if model_file is not None:
             model = models.add(model_file.read_bytes(), store)
-            own = model.table.schema.work
-            settings = QueueSettings(
-                period,
-                expect or expected_arrivals(model.table, max(1, *queues.values()), of_work=of_work),
-                starts_at,
-                own.worth if worth is None and own is not None else worth,
-                usual_effort(model.table) if of_work else None,
-                probe,
-                (probe_key or secrets.token_hex(16)) if probe else None,
-                id_fields=model.id_fields,
-            )
-            known = [row for row in store.queues() if row.name in queues]
-            for row in known if adopt else []:
-                models.check_fit(model, row, store)
-            for row in known:
-                wanted = {"total": total, "capacity": queues[row.name], "model": model.id}
-                _compare(store, row, settings, wanted, adopt=adopt)
-            if total is not None:
-                _set_total(store, total, adopt=adopt)
-            for name, count in queues.items():
-                controller = first_controller(settings, count, calibration_of(store, model.id))
-                make_queue(
-                    store, name, settings, controller, model=model.id, at=time.time(),
-                    total=None if total is None else _TOTAL,
-                )  # fmt: skip
+            settings = settings_for(model, max(1, *queues.values()), **wanted)
+            if total is not None and not any(row.total for row in store.queues()):
+                set_total(store, total)
+            for name, amount in queues.items():
+                if not add_queue(store, name, settings, amount, model.id, of_total=bool(total)):
+                    kept = {"total": total, "capacity": amount, "model": model.id}
+                    _compare(store, name, settings, kept)
         elif not store.queues():
             raise ValueError("The database has no queue yet. Name a model file to make one.")
         for row in store.queues():
@@ -90,29 +70,57 @@ def prepare(
     return models
 
 
-def _set_total(store: Store, total: int, *, adopt: bool) -> None:
+def settings_for(
+    model: LoadedModel,
+    amount: float,
+    *,
+    of_work: bool = False,
+    expect: float | None = None,
+    worth: float | None = None,
+    probe: float = 0.0,
+    probe_key: str | None = None,
+    **others: Any,
+) -> QueueSettings:
+    """Return the settings of a queue that begins with a model and a capacity."""
+    own = model.table.schema.work
+    return QueueSettings(
+        expected_arrivals=expect or expected_arrivals(model.table, amount, of_work=of_work),
+        worth=own.worth if worth is None and own is not None else worth,
+        usual_effort=usual_effort(model.table) if of_work else None,
+        probe=probe,
+        probe_key=(probe_key or secrets.token_hex(16)) if probe else None,
+        id_fields=model.id_fields,
+        **others,
+    )
+
+
+def add_queue(
+    store: Store, name: str, settings: QueueSettings, amount: float, model: int, *, of_total: bool
+) -> bool:
+    """Make a queue; return whether it is new."""
+    controller = first_controller(settings, amount, calibration_of(store, model))
+    total, now = _TOTAL if of_total else None, time.time()
+    made = make_queue(store, name, settings, controller, model=model, at=now, total=total)
+    return made is not None
+
+
+def set_total(store: Store, total: int, key_id: str = COMMAND) -> None:
+    """Set the most flags of all queues that share it."""
     with store.write():
-        had = _total_of(store, _TOTAL)
-        if had is None or (adopt and had != total):
-            store.put("total", {"name": _TOTAL, "capacity": total}, ("name",))
-            said = {"capacity": total}
-            store.note(time.time(), COMMAND, TOTAL_SET, None, said, vouch=("total", _TOTAL))
+        store.put("total", {"name": _TOTAL, "capacity": total}, ("name",))
+        said = {"capacity": total}
+        store.note(time.time(), key_id, TOTAL_SET, None, said, vouch=("total", _TOTAL))
 
 
-def _total_of(store: Store, name: str | None) -> int | None:
-    rows = store.query("SELECT capacity FROM total WHERE name = ?", name)
-    return int(rows[0][0]) if rows else None
-
-
-def _compare(
-    store: Store, row: QueueRow, settings: QueueSettings, wanted: dict[str, Any], *, adopt: bool
-) -> None:
-    """Refuse what cannot change, and change the rest if that is meant."""
+def _compare(store: Store, name: str, settings: QueueSettings, wanted: dict[str, Any]) -> None:
+    """Refuse what cannot change; warn of what was changed since the queue was made."""
+    [row] = [row for row in store.queues() if row.name == name]
     kept = QueueSettings.from_json(row.settings)
+    totals = store.query("SELECT capacity FROM total WHERE name = ?", row.total)
     had = {
         **{name: getattr(kept, name) for name in _FIXED},
-        "total": _total_of(store, row.total),
-        "capacity": capacity_at(capacities_of(store, row.id), time.time()),
+        "total": totals[0][0] if totals else None,
+        "capacity": Capacities(store, row.id).at(time.time()),
         "model": models_of(store, row.id)[0],
     }
     wanted = {**{name: getattr(settings, name) for name in _FIXED}, **wanted}
@@ -124,13 +132,8 @@ def _compare(
             f"The queue {row.name!r} was made with {words}. This cannot change. Use the old one or "
             "another database, or start without a model file to leave all queues as they are."
         )
-    if differing and not adopt:
-        _log.warning("The queue %r keeps %s. Start with --adopt to change it.", row.name, words)
-        return
-    bodies = {"capacity": (CAPACITY, {kept.unit: wanted["capacity"]}),
-              "model": (MODEL, {"model": wanted["model"]})}  # fmt: skip
-    for name in bodies.keys() & set(differing):
-        change_queue(store, row.id, [bodies[name]])
+    if differing:
+        _log.warning("The queue %r keeps %s. Change it while the service runs.", row.name, words)
 
 
 def change_queue(store: Store, queue: int, changes: list[tuple[int, dict[str, Any]]]) -> int:
@@ -153,22 +156,21 @@ def change_queue(store: Store, queue: int, changes: list[tuple[int, dict[str, An
 
 def _close_period(store: Store, row: QueueRow) -> None:
     """Give no flags until the next period, which gets what was in force."""
-    settings, changes = QueueSettings.from_json(row.settings), capacities_of(store, row.id)
+    settings, changes = QueueSettings.from_json(row.settings), Capacities(store, row.id)
     now = max(time.time(), row.high_water)
     _, end = settings.periods.bounds(settings.periods.number(now))
-    later = {settings.unit: capacity_at(changes, end), "from": end}
+    later = {settings.unit: changes.at(end), "from": end}
     # What was announced for the rest of the period would give flags in it.
-    moments = [now, *(begins for begins, *_ in sorted(changes) if now < begins < end)]
+    moments = [now, *(begins for begins in changes.after(now) if begins < end)]
     closed = [(CAPACITY, {settings.unit: 0, "from": moment}) for moment in moments]
     change_queue(store, row.id, [*closed, (CAPACITY, later)])
 
 
 def _set_clock_back(store: Store, row: QueueRow, at: float) -> None:
     """Let the time of a queue be the present again; what was flagged in a period counts there."""
-    unit, changes = QueueSettings.from_json(row.settings).unit, capacities_of(store, row.id)
-    amount = capacity_at(changes, row.high_water)
-    scheduled = [[begins, later] for begins, _, later in sorted(changes) if begins > at]
-    back = {"from": at, "capacity": amount, "scheduled": scheduled}
+    unit, changes = QueueSettings.from_json(row.settings).unit, Capacities(store, row.id)
+    amount = changes.at(row.high_water)
+    back = {"from": at, "capacity": amount, "scheduled": list(changes.after(at).items())}
     change_queue(store, row.id, [(CLOCK, back), (CAPACITY, {unit: amount, "from": at})])
 
 
