@@ -90,10 +90,10 @@ def streamed(path: Path, score: str) -> Any:
 def streamed_cut(path: Path, score: str) -> Any:
     """Find the exact cut alone, value and tie key, and list nothing."""
     from shortlist.distributed._local import LocalEngine
-    from shortlist.distributed._ranks import Ranks
+    from shortlist.distributed._ranks import Order, Ranks
 
     engine = LocalEngine()
-    Ranks(engine, engine.opened(path), score, "id").cuts({None: K})
+    Ranks(engine, engine.opened(path), Order(score, "id")).cuts({None: K})
     return np.empty(0)
 
 
@@ -157,10 +157,10 @@ def spark_ours(path: Path, score: str) -> Any:
 def spark_cut(path: Path, score: str) -> Any:
     """Find the exact cut alone, value and tie key, and list nothing."""
     import shortlist.spark
-    from shortlist.distributed._ranks import Ranks
+    from shortlist.distributed._ranks import Order, Ranks
 
     df = _session().read.parquet(str(path))
-    Ranks(shortlist.spark.SparkEngine(), df, score, "id").cuts({None: K})
+    Ranks(shortlist.spark.SparkEngine(), df, Order(score, "id")).cuts({None: K})
     return np.empty(0)
 
 
@@ -200,10 +200,10 @@ def dask_cut(path: Path, score: str) -> Any:
     import dask.dataframe as dd
 
     import shortlist.dask
-    from shortlist.distributed._ranks import Ranks
+    from shortlist.distributed._ranks import Order, Ranks
 
     df = dd.read_parquet(path)
-    Ranks(shortlist.dask.DaskEngine(), df, score, "id").cuts({None: K})
+    Ranks(shortlist.dask.DaskEngine(), df, Order(score, "id")).cuts({None: K})
     return np.empty(0)
 
 

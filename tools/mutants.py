@@ -55,7 +55,6 @@ PULL = ("tests/online/test_pull.py",)
 ALARM = ("tests/online/test_alarm.py",)
 EFFORTS = ("tests/thresholds/test_efforts.py",)
 EFFORT_LAWS = ("tests/properties/test_effort_laws.py",)
-JOINT = ("tests/engines/test_local.py", "-k", "an_assignment_is")
 PROBES = ("tests/online/test_online_probes.py",)
 NEEDED = ("tests/metrics/test_needed.py",)
 BY_GROUP = ("tests/tables/test_evaluate_groups.py",)
@@ -280,7 +279,7 @@ MUTANTS = [
     # Model files
     Mutant("foreign types not refused", "models/files.py", "        if foreign and not trust:", "        if False:"),
     Mutant("every type is trusted", "models/files.py", "skops, trusted = load_skops(), trusted_types()", "skops = load_skops(); trusted = skops.get_untrusted_types(data=payload)"),
-    # Joint capacities beyond memory
+    # Invitations
     Mutant("a rate from a history taken as known", "thresholds/turnout.py", "return float(clopper_pearson_upper(came, invited, error=float(error)))", "return came / invited", TURNOUT),
     Mutant("the whole error spent twice", "thresholds/turnout.py", "error /= 2", "error /= 1", TURNOUT),
     Mutant("the next day left out", "thresholds/turnout.py", "error * (values.size + n_new) - n_new", "error * values.size", TURNOUT),
@@ -289,8 +288,6 @@ MUTANTS = [
     Mutant("larger numbers forgotten", "thresholds/turnout.py", "law[-1] += moved[-1]", "pass", TURNOUT),
     Mutant("days over the slots for certain not counted", "thresholds/turnout.py", "return int(sure.sum()) + Fraction(", "return Fraction(", TURNOUT),
     Mutant("chances in the order of the table", "tables/select.py", "_invited(count, ranked.chances, confidence)", "_invited(count, ranked.chances[np.argsort(ranked.numbers)], confidence)", INVITED),
-    Mutant("no row beyond the room", "distributed/functions.py", "min(k, most) + 1", "min(k, most)", JOINT),
-    Mutant("candidates of every column", "distributed/_lists.py", "np.any([each.before", "np.all([each.before", JOINT),
 ]  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from .distributed.engine import BLOCK, FEW, Engine, Plan, blocks_of, ranked
 from .distributed.functions import Functions
 from .exceptions import TableError
 
-__all__ = ["assign", "calibrate", "evaluate", "flag", "sample", "score", "select"]
+__all__ = ["calibrate", "evaluate", "flag", "sample", "score", "select"]
 
 # Expressions that only read files, or rows that are kept: they may be computed again.
 _CHEAP = (
@@ -116,4 +116,3 @@ def _mapped(frame: Any, shipped: tuple[Any, Any]) -> Any:
 _functions = Functions(DaskEngine())
 select, calibrate, sample = _functions.select, _functions.calibrate, _functions.sample
 score, flag, evaluate = _functions.score, _functions.flag, _functions.evaluate
-assign = _functions.assign

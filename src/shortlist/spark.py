@@ -19,7 +19,6 @@ from .exceptions import TableError
 from .online import Controller
 
 __all__ = [
-    "assign",
     "calibrate",
     "decide_stream",
     "evaluate",
@@ -277,4 +276,3 @@ def decide_rows(saved: str, parts: Any, names: dict[str, str]) -> tuple[Any, str
 _functions = Functions(SparkEngine())
 select, calibrate, sample = _functions.select, _functions.calibrate, _functions.sample
 score, flag, evaluate = _functions.score, _functions.flag, _functions.evaluate
-assign = _functions.assign

@@ -7,12 +7,10 @@ from scipy.special import expit, softmax
 
 from shortlist._core.arrays import Doubles, Mask
 from shortlist.aware import CapacityAwareLinearClassifier
-from shortlist.aware._top_losses import TopLoss, shares_of, solve_threshold, through_threshold
+from shortlist.aware._top_losses import TopLoss, solve_threshold, through_threshold
 
 
-def pat_mat_loss(
-    scores: Doubles, is_rare: Mask, fraction: float, worth: Doubles | None = None
-) -> TopLoss:
+def pat_mat_loss(scores: Doubles, is_rare: Mask, fraction: float) -> TopLoss:
     r"""Pat&Mat: a convex loss of rare items below a convex upper bound of the quantile.
 
     The threshold is where the mean of :math:`\log(1 + e^{s - t})` over all items is `fraction`.
@@ -28,12 +26,10 @@ def pat_mat_loss(
 
     threshold = solve_threshold(excess, scores)
     weights = expit(scores - threshold)
-    return _convex(scores, is_rare, threshold, weights / weights.sum(), worth)
+    return _convex(scores, is_rare, threshold, weights / weights.sum())
 
 
-def top_push_loss(
-    scores: Doubles, is_rare: Mask, fraction: float, worth: Doubles | None = None
-) -> TopLoss:
+def top_push_loss(scores: Doubles, is_rare: Mask, fraction: float) -> TopLoss:
     """TopPush: a convex loss of rare items below the highest common one, smoothed.
 
     The capacity has no effect: this loss wants rare items at the very top of the ranking.
@@ -47,15 +43,13 @@ def top_push_loss(
     threshold = float(highest + np.log(np.sum(np.exp(common - highest))))
     weights = np.zeros(scores.size)
     weights[~is_rare] = softmax(common)
-    return _convex(scores, is_rare, threshold, weights, worth)
+    return _convex(scores, is_rare, threshold, weights)
 
 
-def _convex(
-    scores: Doubles, is_rare: Mask, threshold: float, weights: Doubles, worth: Doubles | None
-) -> TopLoss:
-    below, shares = threshold - scores[is_rare], shares_of(is_rare, worth)
-    value = float((shares * np.logaddexp(0, below)).sum())
-    return through_threshold(value, shares * expit(below), weights, is_rare, threshold)
+def _convex(scores: Doubles, is_rare: Mask, threshold: float, weights: Doubles) -> TopLoss:
+    below = threshold - scores[is_rare]
+    value, pulls = float(np.logaddexp(0, below).mean()), expit(below) / below.size
+    return through_threshold(value, pulls, weights, is_rare, threshold)
 
 
 class PatMatClassifier(CapacityAwareLinearClassifier):

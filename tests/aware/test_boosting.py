@@ -34,7 +34,7 @@ def test_a_faded_booster_scores_the_mean_over_the_numbers_of_rounds(few_rare):
     """One prediction replaces one for each number of rounds."""
     X, y = few_rare
     rounds = round_numbers(60)
-    booster = Trainer(X, y, None, SETTINGS).train(np.full(y.size, True), 60, 1.0)
+    booster = Trainer(X, y, SETTINGS).train(np.full(y.size, True), 60, 1.0)
     plain = [booster.predict(X, raw_score=True, num_iteration=n) for n in rounds]
     assert_allclose(fading_scores(booster, X, rounds)[-1], np.mean(plain, axis=0))
     assert_allclose(faded(booster, rounds).predict(X, raw_score=True), np.mean(plain, axis=0))
@@ -45,7 +45,7 @@ def test_weights_make_the_capacity_the_rule_of_bayes(few_rare):
     X, y = few_rare
     weight = fit(few_rare, max_rounds=200).rare_weight_
     assert weight > 2
-    booster = Trainer(X, y, None, SETTINGS).train(np.full(y.size, True), 100, weight)
+    booster = Trainer(X, y, SETTINGS).train(np.full(y.size, True), 100, weight)
     flagged = np.mean(booster.predict(X, raw_score=True) > 0)
     assert_allclose(flagged, CAPACITY.as_fraction(y.mean()), rtol=0.3)
 

@@ -17,7 +17,7 @@ from shortlist import (
 )
 from shortlist._core.ids import hash_ids
 from shortlist.distributed import _ranks
-from shortlist.exceptions import CapacityError, TableError
+from shortlist.exceptions import TableError
 
 # pyspark and Dask warn about newer versions of pandas, and leave sockets to the collector.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -117,41 +117,6 @@ def test_samples(engine):
     assert set(got["case"]) == set(frame["case"][drawn])
     with pytest.raises(ValueError, match="share must be above 0"):
         engine.functions.sample(engine.table(frame, 4), 0, **options)
-
-
-def test_assignments(engine):
-    """Candidates give the assignment of all rows at once: the same rows, value and prices."""
-    from shortlist.assignment import solve_assignment
-
-    frame, rng = make_frame("equal"), np.random.default_rng(3)
-    for name in ("call", "visit"):
-        frame[name] = np.round(rng.normal(size=N), 1)
-    frame["team"] = rng.choice(["north", "south"], N)
-    capacities, limits = {"call": 30, "visit": 25}, {"north": 20, "south": 15}
-    options = {"total": 45, "segment_capacities": limits}
-    values = np.column_stack([np.zeros(N), frame["call"], frame["visit"]])
-    teams, ids = frame["team"].to_numpy(), frame["case"].to_numpy()
-    want = solve_assignment(values, [30, 25], segments=teams, ids=ids, **options)
-    table = engine.table(frame, 4)
-    got = engine.functions.assign(table, capacities, id="case", segment="team", **options)
-    assert got.solved.value == pytest.approx(want.value, abs=1e-9)
-    assert got.solved.bound == pytest.approx(want.bound, abs=1e-9)
-    assert got.solved.prices.tolist() == want.prices.tolist()
-    rows = got.rows.to_pandas()
-    assert (rows["column"] == "call").sum() <= 30
-    assert len(rows) <= 45
-    assert got.solved.columns.size < 200
-    names = np.array(["", *capacities])[want.columns]
-    assert dict(zip(rows["case"], rows["column"], strict=True)) == {
-        case: name for case, name in zip(ids, names, strict=True) if name
-    }
-
-
-def test_assignments_without_limits_are_refused(engine):
-    """Something must limit how many rows get a column."""
-    frame = make_frame("tied")
-    with pytest.raises(CapacityError, match="Nothing limits"):
-        engine.functions.assign(engine.table(frame, 2), {"risk": None}, id="case")
 
 
 def test_names_with_dots_and_whole_scores(engine):

@@ -7,13 +7,10 @@ import pyarrow.dataset
 import pyarrow.feather
 import pyarrow.parquet
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from shortlist import Capacity, calibrate_threshold
 from shortlist import select as select_array
-from shortlist.assignment import solve_assignment
-from shortlist.distributed import assign, calibrate, select
+from shortlist.distributed import calibrate, select
 from shortlist.distributed._local import LocalEngine
 from shortlist.exceptions import CapacityError, TableError
 
@@ -55,11 +52,10 @@ def test_every_format_gives_the_same_list(tmp_path, kind):
 
 
 def test_segments_and_a_total(tmp_path):
-    """The best list within the limits of all segments and in total."""
+    """The list of the lists of all segments is the best one within all limits."""
     limits = {"north": Capacity.count(50), "south": Capacity.fraction(0.1)}
-    listed = select(
-        TABLE, limits, score="risk", id="case", segment="team", total=Capacity.count(120)
-    )
+    of_teams = select(TABLE, limits, score="risk", id="case", segment="team")
+    listed = select(of_teams.drop_columns(["rank"]), Capacity.count(120), score="risk", id="case")
     ids, scores = np.array(TABLE["case"].to_pylist()), TABLE["risk"].to_numpy()
     teams = np.array(TABLE["team"].to_pylist())
     allowed = np.zeros(N, dtype=bool)
@@ -192,72 +188,8 @@ def test_two_columns_of_one_name_are_refused():
 
 
 def test_a_table_without_rows_has_an_empty_list():
-    """Of all rows, in each segment, and in total."""
+    """Of all rows, and in each segment."""
     table = TABLE.slice(0, 0)
-    for options in ({}, {"segment": "team"}, {"segment": "team", "total": Capacity.count(5)}):
+    for options in ({}, {"segment": "team"}):
         listed = select(table, Capacity.count(5), score="risk", id="case", **options)
         assert (listed.num_rows, "rank" in listed.column_names) == (0, True)
-
-
-NO_LIMIT_OR = st.none() | st.integers(0, 6)
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    worths=st.lists(
-        st.tuples(*[st.sampled_from([-np.inf, -1, 0, 1, 2, 3])] * 2), min_size=1, max_size=25
-    ),
-    capacities=st.tuples(NO_LIMIT_OR, NO_LIMIT_OR),
-    rooms=st.none() | st.tuples(NO_LIMIT_OR, NO_LIMIT_OR),
-    total=st.integers(0, 8),
-)
-def test_an_assignment_is_that_of_all_rows(worths, capacities, rooms, total):
-    """Whatever is tied or forbidden: the same rows, columns, value, bound and prices."""
-    values, n = np.array(worths, dtype=float), len(worths)
-    ids, teams = np.arange(n), np.arange(n) % min(2, n)
-    table = pa.table({"case": ids, "team": teams, "call": values[:, 0], "visit": values[:, 1]})
-    options, segments = {"total": total, "random_state": 1}, {}
-    if rooms is not None:
-        options["segment_capacities"] = {team: rooms[team] for team in range(min(2, n))}
-        segments = {"segments": teams}
-    want = solve_assignment(
-        np.column_stack([np.zeros(n), values]), capacities, ids=ids, **options, **segments
-    )
-    if segments:
-        options["segment"] = "team"
-    got = assign(table, dict(zip(["call", "visit"], capacities, strict=True)), id="case", **options)
-    columns = np.zeros(n, dtype=int)
-    columns[got.rows["case"].to_numpy()] = [
-        ["call", "visit"].index(name) + 1 for name in got.rows["column"].to_pylist()
-    ]
-    assert columns.tolist() == want.columns.tolist()
-    assert (got.solved.value, got.solved.bound) == (want.value, want.bound)
-    assert got.solved.prices.tolist() == want.prices.tolist()
-    assert got.solved.total_price == want.total_price
-    priced = {team: price for team, price in want.segment_prices.items() if price}
-    assert {team: price for team, price in got.solved.segment_prices.items() if price} == priced
-
-
-@pytest.mark.parametrize(
-    ("capacities", "options", "words"),
-    [
-        ({}, {"total": 3}, "Nothing limits"),
-        ({"risk": None}, {}, "Nothing limits"),
-        ({"risk": 3}, {"segment": "team"}, "belong together"),
-        ({"risk": 3}, {"segment_capacities": {"north": 1}}, "belong together"),
-        ({"risk": -3}, {}, "must not be negative"),
-        ({"risk": Capacity.fraction(0.1)}, {}, "number of rows"),
-    ],
-)
-def test_joint_limits_are_checked_before_any_pass(capacities, options, words):
-    """What is missing or cannot be a limit is said at once."""
-    with pytest.raises(CapacityError, match=words):
-        assign("missing.parquet", capacities, id="case", **options)
-
-
-def test_an_assignment_without_rows_is_empty():
-    """No rows, and no row that is worth anything."""
-    for table in (TABLE.slice(0, 0), TABLE.set_column(1, "risk", [np.full(N, -1.0)])):
-        found = assign(table, {"risk": 5}, id="case")
-        assert (found.rows.num_rows, found.solved.value) == (0, 0)
-        assert found.rows.schema.field("column").type == pa.string()

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from shortlist import Capacity, select
 from shortlist.distributed import _ranks
-from shortlist.distributed._lists import ListedRows
 from shortlist.distributed._local import LocalEngine
-from shortlist.distributed._ranks import Ranks
+from shortlist.distributed._ranks import Order, Ranks
+from shortlist.distributed.functions import listed_rows
 from shortlist.exceptions import TableError
 
 KINDS = {
@@ -46,10 +46,10 @@ class InBlocks(LocalEngine):
 
     def listed(self, **options):
         """Return a mask of the rows that are before the cuts."""
-        ranks = Ranks(self, None, "score", "id", options.get("segment"))
-        cuts = ranks.cuts(options["wanted"])
-        rows = ListedRows("score", "id", ranks.segment, 0, cuts, kept=["id"])
-        ids = np.concatenate([rows(block)["id"].to_numpy() for block in self.blocks])
+        order = Order("score", "id", options.get("segment"))
+        cuts = Ranks(self, None, order).cuts(options["wanted"])
+        rows = [listed_rows(block, order=order, cuts=cuts) for block in self.blocks]
+        ids = np.concatenate([block["id"].to_numpy() for block in rows])
         return np.isin(self.table["id"].to_numpy(), ids)
 
 

@@ -16,7 +16,6 @@ from .._core.folds import check_classes, forget, restored_on_error
 from .._core.labels import find_rare, rare_share
 from .._core.ranking import cut_after, nth_largest
 from .._core.validation import check_seed
-from .._core.work import check_values
 from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError
 
@@ -32,15 +31,13 @@ class CapacityAwareBase(ClassifierMixin, BaseEstimator):
     """A binary classifier that learns its score for a capacity.
 
     A subclass has three methods. `_check_params` checks all parameters but `capacity`, `rare_label`
-    and `random_state`. `_learn` takes items, which of them are rare, and a random generator; with
-    `_takes_values`, `worth` says how much each item counts. It keeps `oob_scores_` if there is a
-    true `oob_score`. `_sum_up` scores items that have been checked.
+    and `random_state`. `_learn` takes items, which of them are rare, and a random generator. It
+    keeps `oob_scores_` if there is a true `oob_score`. `_sum_up` scores items that have been
+    checked.
     """
 
     #: Whether items may have gaps (NaN).
     _takes_gaps = False
-    #: Whether rare items can count by their values in training.
-    _takes_values = False
 
     capacity: Capacity | None
     rare_label: Any
@@ -50,7 +47,7 @@ class CapacityAwareBase(ClassifierMixin, BaseEstimator):
     _learn: Callable[..., None]
     _sum_up: Callable[[Doubles], Doubles]
 
-    def fit(self, X: Any, y: ArrayLike, *, values: ArrayLike | None = None) -> Self:
+    def fit(self, X: Any, y: ArrayLike) -> Self:
         """Learn the score.
 
         Parameters
@@ -59,11 +56,6 @@ class CapacityAwareBase(ClassifierMixin, BaseEstimator):
             Items, as numbers.
         y : array-like of shape (n_items,)
             Labels, two different ones.
-        values : array-like of shape (n_items,), default=None
-            What each item is worth if it is rare, for the linear and the boosted score: rare items
-            then count by their values in training, and the score ranks by the value to expect. It
-            is for values that are known in training only. If they are known when you decide, pass
-            them to :class:`~shortlist.CapacityClassifier`.
 
         Returns
         -------
@@ -71,23 +63,16 @@ class CapacityAwareBase(ClassifierMixin, BaseEstimator):
         """
         forget(self)
         with restored_on_error(self):
-            self._fit(X, y, values)
+            self._fit(X, y)
         return self
 
-    def _fit(self, X: Any, y: ArrayLike, values: ArrayLike | None) -> None:
+    def _fit(self, X: Any, y: ArrayLike) -> None:
         self._check_params()
-        if values is not None and not self._takes_values:
-            raise ValueError(
-                f"{type(self).__name__} does not take values in training. "
-                "CapacityAwareLinearClassifier and CapacityAwareBoostingClassifier do, and "
-                "CapacityClassifier weighs values with any model."
-            )
         items, labels = validate_data(self, X, y, ensure_min_samples=2, **self._checks())
         is_rare = self._learn_labels(labels)
         self._learned_for = self._as_fraction(is_rare)
         seed = None if self.random_state is None else check_seed(self.random_state)
-        worth = {} if values is None else {"worth": rare_weights(values, is_rare)}
-        self._learn(items, is_rare, np.random.default_rng(seed), **worth)
+        self._learn(items, is_rare, np.random.default_rng(seed))
         self.offset_ = self._cut(self._sum_up(items))
 
     def _learn_labels(self, y: NDArray[Any]) -> Mask:
@@ -199,21 +184,6 @@ class CapacityAwareBase(ClassifierMixin, BaseEstimator):
         tags.classifier_tags.poor_score = True
         tags.input_tags.allow_nan = self._takes_gaps
         return tags
-
-
-def rare_weights(values: ArrayLike, is_rare: Mask) -> Doubles:
-    """Return weights in proportion to values, 1 on average over rare items, and 1 for all others.
-
-    Examples
-    --------
-    >>> rare_weights([10, 30, 7], np.array([True, True, False]))
-    array([0.5, 1.5, 1. ])
-    """
-    checked = np.asarray(check_values(values, is_rare.size))
-    mean = checked[is_rare].mean()
-    if mean == 0:
-        raise ValueError("values must be greater than 0 for some of the rare items; got 0 for all.")
-    return np.where(is_rare, checked / mean, 1.0)
 
 
 # --- what out-of-sample scores detect ------------------------------------------------------------

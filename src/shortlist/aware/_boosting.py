@@ -67,8 +67,7 @@ class CapacityAwareBoostingClassifier(CapacityAwareBase):
     rare_weight_ : float
         Weight of a rare item in "weighted"; a common item has weight 1.
     detection_ : dict
-        Share of rare items detected out of fold by each of the three; with values, the share of
-        their value.
+        Share of rare items detected out of fold by each of the three.
     oob_scores_ : ndarray of shape (n_items,)
         With `oob_score`: the score of each training item by the boosters of the other folds.
     offset_ : float
@@ -111,7 +110,6 @@ class CapacityAwareBoostingClassifier(CapacityAwareBase):
     """
 
     _takes_gaps = True
-    _takes_values = True
 
     def __init__(
         self,
@@ -143,15 +141,9 @@ class CapacityAwareBoostingClassifier(CapacityAwareBase):
         check_count("num_leaves", self.num_leaves, at_least=2)
         check_count("cv as a number of folds", self.cv, at_least=2)
 
-    def _learn(
-        self,
-        X: Doubles,
-        is_rare: Mask,
-        rng: np.random.Generator,
-        worth: Doubles | None = None,
-    ) -> None:
+    def _learn(self, X: Doubles, is_rare: Mask, rng: np.random.Generator) -> None:
         folds = stratified_folds(is_rare, self.cv, rng)
-        trainer = Trainer(X, is_rare, worth, self._settings(int(rng.integers(2**31))))
+        trainer = Trainer(X, is_rare, self._settings(int(rng.integers(2**31))))
         max_flags = self._learned_for.max_flags(is_rare.size)
         plain = trainer.cross_fit(folds, 1.0, self.max_rounds, max_flags)
         # Under this weight, the Bayes rule flags exactly the capacity.
@@ -159,7 +151,7 @@ class CapacityAwareBoostingClassifier(CapacityAwareBase):
         self.rare_weight_ = float(np.clip(np.exp(-log_odds), _LIGHTEST, _HEAVIEST))
         weighted = trainer.cross_fit(folds, self.rare_weight_, self.max_rounds, max_flags)
         mean = (plain.scores + weighted.scores) / 2
-        blend = Choice(0, mean, trainer.found(mean, max_flags))
+        blend = Choice(0, mean, detected(mean, is_rare, max_flags))
         tried = {"blend": blend, "log-loss": plain, "weighted": weighted}
         self.loss_ = list(tried)[preferred([choice.found for choice in tried.values()])]
         self._keep(trainer, tried)
@@ -206,19 +198,16 @@ class Choice(NamedTuple):
 
 
 class Trainer(NamedTuple):
-    """Trains boosters of LightGBM with given settings; items may count by a worth."""
+    """Trains boosters of LightGBM with given settings."""
 
     X: Doubles
     is_rare: Mask
-    worth: Doubles | None
     settings: dict[str, Any]
 
     def train(self, rows: Mask, n_rounds: int, rare_weight: float) -> Any:
         """Train with log loss, in which rare items have a weight."""
         is_rare = self.is_rare[rows]
         weights = np.where(is_rare, rare_weight, 1.0)
-        if self.worth is not None:
-            weights = weights * self.worth[rows]
         data = _lightgbm().Dataset(self.X[rows], is_rare, weight=weights)
         return _lightgbm().train(self.settings, data, n_rounds)
 
@@ -230,14 +219,9 @@ class Trainer(NamedTuple):
             unseen = folds == fold
             booster = self.train(~unseen, max_rounds, rare_weight)
             staged[:, unseen] = fading_scores(booster, self.X[unseen], rounds)
-        found = [self.found(scores, max_flags) for scores in staged[::-1]]
+        found = [detected(scores, self.is_rare, max_flags) for scores in staged[::-1]]
         place = len(rounds) - 1 - preferred(found)
         return Choice(rounds[place], staged[place], found[len(rounds) - 1 - place])
-
-    def found(self, scores: Doubles, max_flags: int) -> Doubles:
-        """Return what is detected of each rare item, by its worth."""
-        found = detected(scores, self.is_rare, max_flags)
-        return found if self.worth is None else found * self.worth[self.is_rare]
 
 
 def round_numbers(max_rounds: int) -> list[int]:

@@ -90,7 +90,6 @@ class CapacityAwareLinearClassifier(CapacityAwareBase):
     True
     """
 
-    _takes_values = True
     _loss = staticmethod(detection_loss)
 
     def __init__(
@@ -109,26 +108,20 @@ class CapacityAwareLinearClassifier(CapacityAwareBase):
     def _check_params(self) -> None:
         check_positive("C", self.C)
 
-    def _learn(
-        self,
-        X: Doubles,
-        is_rare: Mask,
-        rng: np.random.Generator,
-        worth: Doubles | None = None,
-    ) -> None:
+    def _learn(self, X: Doubles, is_rare: Mask, rng: np.random.Generator) -> None:
         scaler = StandardScaler().fit(X)
-        self.scaled_coef_ = self._minimise(scaler.transform(X), is_rare, worth)[np.newaxis]
+        self.scaled_coef_ = self._minimise(scaler.transform(X), is_rare)[np.newaxis]
         self.coef_ = self.scaled_coef_ / scaler.scale_
 
-    def _minimise(self, X: Doubles, is_rare: Mask, worth: Doubles | None) -> Doubles:
+    def _minimise(self, X: Doubles, is_rare: Mask) -> Doubles:
         """Minimise the loss from the weights of logistic regression, with a pull towards them."""
         fraction = self._target_fraction(len(X))
-        start = LogisticRegression(max_iter=1000).fit(X, is_rare, sample_weight=worth).coef_[0]
+        start = LogisticRegression(max_iter=1000).fit(X, is_rare).coef_[0]
         start /= np.std(X @ start) or 1.0  # the losses expect scores of this size
         penalty = 1 / (self.C * np.count_nonzero(is_rare))
 
         def objective(weights: Doubles) -> tuple[float, Doubles]:
-            result, moved = self._loss(X @ weights, is_rare, fraction, worth), weights - start
+            result, moved = self._loss(X @ weights, is_rare, fraction), weights - start
             value = result.value + penalty / 2 * float(moved @ moved)
             return value, result.gradient @ X + penalty * moved
 

@@ -2,8 +2,7 @@ r"""Losses that look at the top of a ranking, with their gradients in the scores
 
 Each compares the rare items with a threshold :math:`t(s)` that the scores themselves set: moving a
 score moves the threshold. With :math:`\ell` decreasing in the margin, the loss is the mean of
-:math:`\ell(s_i - t(s))` over rare items, each of which may count by a worth of its own, and its
-gradient has a part for the items that set t.
+:math:`\ell(s_i - t(s))` over rare items, and its gradient has a part for the items that set t.
 """
 
 from __future__ import annotations
@@ -32,9 +31,7 @@ class TopLoss(NamedTuple):
     threshold: float
 
 
-def detection_loss(
-    scores: Doubles, is_rare: Mask, fraction: float, worth: Doubles | None = None
-) -> TopLoss:
+def detection_loss(scores: Doubles, is_rare: Mask, fraction: float) -> TopLoss:
     r"""Share of rare items missed when a smooth threshold flags the `fraction` of all items.
 
     Both the detection and the flagged rate count an item by :math:`\sigma(1.5 (s - t))`, and t is
@@ -55,9 +52,8 @@ def detection_loss(
     threshold = solve_threshold(lambda t: float(smooth_flags(t).mean()) - fraction, scores)
     flagged = smooth_flags(threshold)
     slopes = _SHARPNESS * flagged * (1 - flagged)
-    shares = shares_of(is_rare, worth)
-    missed = float((shares * (1 - flagged[is_rare])).sum())
-    pulls = shares * slopes[is_rare]
+    missed = 1 - float(flagged[is_rare].mean())
+    pulls = slopes[is_rare] / np.count_nonzero(is_rare)
     return through_threshold(missed, pulls, slopes / slopes.sum(), is_rare, threshold)
 
 
@@ -100,12 +96,6 @@ class Lagrangian:
         gradient[:, is_rare] -= slopes[:, is_rare] / np.count_nonzero(is_rare)
         self.prices = np.maximum(0.0, self.prices + self.step * self._units * excess)
         return gradient
-
-
-def shares_of(is_rare: Mask, worth: Doubles | None) -> Doubles:
-    """Return what each rare item counts, 1 in all: equally, or by its worth."""
-    own = np.ones(np.count_nonzero(is_rare)) if worth is None else worth[is_rare]
-    return own / own.sum()
 
 
 def through_threshold(

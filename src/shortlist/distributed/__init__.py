@@ -3,9 +3,8 @@
 from ._local import LocalEngine
 from .functions import Functions
 
-__all__ = ["assign", "calibrate", "evaluate", "flag", "sample", "score", "select"]
+__all__ = ["calibrate", "evaluate", "flag", "sample", "score", "select"]
 
 _functions = Functions(LocalEngine())
 select, calibrate, sample = _functions.select, _functions.calibrate, _functions.sample
 score, flag, evaluate = _functions.score, _functions.flag, _functions.evaluate
-assign = _functions.assign

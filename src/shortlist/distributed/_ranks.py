@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.arrays import Doubles
+from .._core.arrays import Doubles, Mask
 from .._core.ids import hash_ids
-from .._core.ranking import AFTER_ALL, BEFORE_ALL, Cut
+from .._core.ranking import AFTER_ALL, BEFORE_ALL, Cut, flag_above
 from ..exceptions import TableError
 from .engine import Columns, Engine, on_arrays
 
@@ -29,6 +29,8 @@ ALL = None
 _FEW = 1 << 14
 #: A function of a block that returns numbers for each segment.
 Numbers = Callable[[Columns], dict[Any, Doubles]]
+#: A function that calls a kernel on the numbers of all blocks, and gathers the answers by segment.
+Passes = Callable[..., dict[Any, list["_Summary"]]]
 
 
 class _Summary(NamedTuple):
@@ -49,29 +51,30 @@ class _Located(NamedTuple):
     above: int
 
 
-def _summarise(
-    columns: Columns, *, numbers: Numbers, brackets: dict[Any, tuple[float, float]] | None, few: int
+def _drawn(columns: Columns, *, numbers: Numbers, few: int) -> dict[Any, _Summary]:
+    """Draw about so many numbers of each segment."""
+    parts = {}
+    for name, own in numbers(columns).items():
+        ordered = np.sort(own)  # NaN comes last
+        n_nan = own.size - int(np.searchsorted(ordered, np.nan))
+        places = np.arange(0, own.size, max(1, -(-own.size // few)))
+        counts = np.diff(np.append(places, own.size))
+        parts[name] = _Summary(ordered[::-1][places], counts, n_nan=n_nan)
+    return parts
+
+
+def _inside(
+    columns: Columns, *, numbers: Numbers, brackets: dict[Any, tuple[float, float]]
 ) -> dict[Any, _Summary]:
-    """Draw about so many numbers of each segment; or send all that lie inside its bracket."""
-    found = numbers(columns)
-    if brackets is None:
-        return {name: _drawn(own, few) for name, own in found.items()}
-    return {name: _inside(found[name], *ends) for name, ends in brackets.items() if name in found}
-
-
-def _drawn(numbers: Doubles, few: int) -> _Summary:
-    ordered = np.sort(numbers)  # NaN comes last
-    n_nan = numbers.size - int(np.searchsorted(ordered, np.nan))
-    places = np.arange(0, numbers.size, max(1, -(-numbers.size // few)))
-    counts = np.diff(np.append(places, numbers.size))
-    return _Summary(ordered[::-1][places], counts, n_nan=n_nan)
-
-
-def _inside(numbers: Doubles, low: float, high: float) -> _Summary:
-    rest = numbers[numbers >= low]
-    inside = rest[rest <= high]
-    values, counts = np.unique(inside, return_counts=True)
-    return _Summary(values, counts, above=rest.size - inside.size)
+    """Send all numbers that lie inside the bracket of their segment."""
+    found, parts = numbers(columns), {}
+    for name in brackets.keys() & found.keys():
+        low, high = brackets[name]
+        rest = found[name][found[name] >= low]
+        inside = rest[rest <= high]
+        values, counts = np.unique(inside, return_counts=True)
+        parts[name] = _Summary(values, counts, above=rest.size - inside.size)
+    return parts
 
 
 def _joined(parts: list[_Summary]) -> tuple[Doubles, NDArray[np.int64]]:
@@ -103,8 +106,8 @@ def _pick(parts: list[_Summary], place: int) -> _Located:
     return _Located(float(values[at]), above + int(counts[values > values[at]].sum()))
 
 
-def _gather(answers: Iterable[dict[Any, Any]]) -> dict[Any, list[Any]]:
-    parts: dict[Any, list[Any]] = {}
+def _gather(answers: Iterable[dict[Any, _Summary]]) -> dict[Any, list[_Summary]]:
+    parts: dict[Any, list[_Summary]] = {}
     for answer in answers:
         for name, part in answer.items():
             parts.setdefault(name, []).append(part)
@@ -112,10 +115,7 @@ def _gather(answers: Iterable[dict[Any, Any]]) -> dict[Any, list[Any]]:
 
 
 def _search(
-    call: Callable[[Any], Iterable[Any]],
-    numbers: Numbers,
-    places: dict[Any, int],
-    drawn: dict[Any, list[_Summary]],
+    passes: Passes, places: dict[Any, int], drawn: dict[Any, list[_Summary]]
 ) -> dict[Any, _Located]:
     """Find the numbers in some places; another pass is made if not all numbers were drawn."""
     brackets = {
@@ -123,80 +123,81 @@ def _search(
         for name, place in places.items()
         if any((part.counts > 1).any() for part in drawn[name])
     }
-    parts = dict(drawn)
-    if brackets:
-        parts |= _gather(call(partial(_summarise, numbers=numbers, brackets=brackets, few=_FEW)))
+    parts = drawn | (passes(_inside, brackets=brackets) if brackets else {})
     return {name: _pick(parts[name], place) for name, place in places.items()}
 
 
 # --- rows ---
 
 
-def by_segment(columns: Columns, segment: str | None) -> dict[Any, Any]:
-    """Return the places of the rows of each segment; without segments, of all rows."""
-    if segment is None:
-        return {ALL: slice(None)}
-    names, codes = np.unique(columns[segment], return_inverse=True)
-    ends = np.cumsum(np.bincount(codes))
-    rows = np.split(np.argsort(codes, kind="stable"), ends[:-1])
-    return dict(zip(names.tolist(), rows, strict=False))
+class Order(NamedTuple):
+    """The columns that put rows in order: scores, and ids, whose hash divides tied rows.
 
-
-def _scores(columns: Columns, *, score: str, segment: str | None) -> dict[Any, Doubles]:
-    """Return the scores of a block, for each segment."""
-    scores = np.asarray(columns[score], dtype=np.float64)
-    return {name: scores[own] for name, own in by_segment(columns, segment).items()}
-
-
-def _keys(
-    columns: Columns, *, at: dict[Any, float], score: str, segment: str | None, id: str, seed: int
-) -> dict[Any, Doubles]:
-    """Return minus the tie keys of the rows at a score, so that the first key is the highest."""
-    scores = np.asarray(columns[score], dtype=np.float64)
-    rows = by_segment(columns, segment)
-    return {
-        name: -hash_ids(columns[id][rows[name]][scores[rows[name]] == value], seed=seed)
-        for name, value in at.items()
-        if name in rows
-    }
-
-
-@dataclass(frozen=True)
-class Ranks:
-    """Finds cuts in a table of an engine: one for all rows, or one for each segment.
-
-    Without ids, tied rows cannot be divided.
+    Each segment has an order of its own. Without ids, tied rows cannot be divided.
     """
 
-    engine: Engine
-    table: Any
     score: str
     id: str | None = None
     segment: str | None = None
     seed: int = 0
 
     @property
-    def _scores(self) -> Numbers:
-        return partial(_scores, score=self.score, segment=self.segment)
+    def columns(self) -> list[str]:
+        """The columns without repeats."""
+        return list(dict.fromkeys(name for name in self[:3] if name is not None))
 
-    def _call(self, table: Any, *others: str | None) -> Callable[[Any], Iterable[Any]]:
-        """Return a function that calls a kernel with the scores, segments and other columns."""
-        names = [name for name in (self.score, self.segment, *others) if name is not None]
-        return on_arrays(self.engine, table, list(dict.fromkeys(names)))
+    def places(self, columns: Columns) -> dict[Any, Any]:
+        """Return the places of the rows of each segment; without segments, of all rows."""
+        if self.segment is None:
+            return {ALL: slice(None)}
+        names, codes = np.unique(columns[self.segment], return_inverse=True)
+        ends = np.cumsum(np.bincount(codes))
+        rows = np.split(np.argsort(codes, kind="stable"), ends[:-1])
+        return dict(zip(names.tolist(), rows, strict=False))
 
-    def _draw(self, table: Any, numbers: Numbers, *others: str | None) -> dict[Any, list[_Summary]]:
-        call = self._call(table, *others)
-        return _gather(call(partial(_summarise, numbers=numbers, brackets=None, few=_FEW)))
+    def scores(self, columns: Columns) -> dict[Any, Doubles]:
+        """Return the scores of a block, for each segment."""
+        scores = np.asarray(columns[self.score], dtype=np.float64)
+        return {name: scores[own] for name, own in self.places(columns).items()}
+
+    def keys(self, columns: Columns, *, at: dict[Any, float]) -> dict[Any, Doubles]:
+        """Return minus the keys of the rows at a score, so that the first key is the highest."""
+        scores, places = self.scores(columns), self.places(columns)
+        return {
+            name: -self._hashes(columns, places[name], scores[name] == at[name])
+            for name in at.keys() & places.keys()
+        }
+
+    def before(self, columns: Columns, cuts: dict[Any, Cut]) -> Mask:
+        """Return which rows lie before the cut of their segment; where there is none, no row."""
+        scores, places = self.scores(columns), self.places(columns)
+        before = np.zeros(len(columns[self.score]), dtype=bool)
+        for name in cuts.keys() & places.keys():
+            keys = partial(self._hashes, columns, places[name])
+            before[places[name]] = flag_above(scores[name], cuts[name], keys)
+        return before
+
+    def _hashes(self, columns: Columns, places: Any, tied: Any) -> Doubles:
+        return hash_ids(columns[str(self.id)][places][tied], seed=self.seed)
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """Finds cuts in a table of an engine: one for all rows, or one for each segment."""
+
+    engine: Engine
+    table: Any
+    order: Order
 
     @cached_property
     def _drawn(self) -> dict[Any, list[_Summary]]:
         """What the first pass draws; scores that are not numbers are an error."""
-        drawn = self._draw(self.table, self._scores)
+        drawn = self._over_scores(_drawn, few=_FEW)
         sums = [(own.counts.sum(), own.n_nan) for each in drawn.values() for own in each]
         n_rows, n_nan = np.sum(sums, axis=0).tolist() if sums else (0, 0)
         if n_nan:
             raise TableError(
-                f"The column {self.score!r} must hold a number in every row; {n_nan:,} of "
+                f"The column {self.order.score!r} must hold a number in every row; {n_nan:,} of "
                 f"{n_rows:,} are NaN or empty. Give these rows a score, or leave them out."
             )
         return drawn
@@ -207,7 +208,7 @@ class Ranks:
         sizes = {
             name: sum(int(own.counts.sum()) for own in parts) for name, parts in self._drawn.items()
         }
-        return sizes if self.segment is not None else {ALL: 0, **sizes}
+        return sizes if self.order.segment is not None else {ALL: 0, **sizes}
 
     def cuts(self, wanted: dict[Any, int]) -> dict[Any, Cut]:
         """Return for each segment the cut before which exactly that many rows lie."""
@@ -235,23 +236,30 @@ class Ranks:
         if not found:
             return (BEFORE_ALL, 0) if place < 0 else (AFTER_ALL, n)
         value, above = found[ALL]
-        if self.id is None:
+        if self.order.id is None:
             return Cut(value), above
         key = self._key_of(found, {ALL: place})[ALL]
         return Cut(value, -key.value), above + key.above
 
+    def _passes(self, table: Any, order: Order, numbers: Numbers) -> Passes:
+        """Return a function that calls a kernel on the numbers of every block."""
+        call = on_arrays(self.engine, table, order.columns)
+        return lambda kernel, **options: _gather(call(partial(kernel, numbers=numbers, **options)))
+
+    @cached_property
+    def _over_scores(self) -> Passes:
+        return self._passes(self.table, self.order._replace(id=None), self.order.scores)
+
     def _locate(self, places: dict[Any, int]) -> dict[Any, _Located]:
-        return _search(self._call(self.table), self._scores, places, self._drawn)
+        return _search(self._over_scores, places, self._drawn)
 
     def _key_of(self, found: dict[Any, _Located], places: dict[Any, int]) -> dict[Any, _Located]:
         """Find the keys that divide the tied rows of each segment."""
         if not found:
             return {}
         at = {name: each.value for name, each in found.items()}
-        table = self.engine.between(self.table, self.score, min(at.values()), max(at.values()))
-        call = self._call(table, self.id)
-        keys = partial(
-            _keys, at=at, score=self.score, segment=self.segment, id=str(self.id), seed=self.seed
-        )
+        least, most = min(at.values()), max(at.values())
+        table = self.engine.between(self.table, self.order.score, least, most)
+        over_keys = self._passes(table, self.order, partial(self.order.keys, at=at))
         left = {name: places[name] - each.above for name, each in found.items()}
-        return _search(call, keys, left, self._draw(table, keys, self.id))
+        return _search(over_keys, left, over_keys(_drawn, few=_FEW))

@@ -1,18 +1,18 @@
-"""The seven functions of an engine: one piece of code for files, Spark and Dask."""
+"""The six functions of an engine: one piece of code for files, Spark and Dask."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from functools import partial
 from pathlib import Path
-from sys import maxsize
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from .._core.extras import load_extra
+from .._core.ids import hash_ids
+from .._core.ranking import Cut
 from .._core.validation import check_number, check_seed
-from ..assignment.assigned import Assignment, check_limit, solve_assignment
 from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError, TableError
 from ..tables import TableModel
@@ -21,17 +21,12 @@ from ..thresholds import CalibratedThreshold
 from ..thresholds.calibrate import calibrate_counts
 from ..thresholds.samples import ReferencePrevalence
 from ..thresholds.terms import Terms
-from ._lists import WEIGHT, find_candidates, find_list, sampled_rows
 from ._models import ModelRows, measure_model, plan_rows
-from ._ranks import ALL, Ranks
+from ._ranks import ALL, Order, Ranks
 from .engine import TIE_KEY, Engine, Plan, as_columns, check_columns, check_present, table_schema
 
-
-class LargeAssignment(NamedTuple):
-    """The rows of a table that get a column, and the assignment that was solved for them."""
-
-    rows: Any
-    solved: Assignment
+#: The column with the weights of sampled rows.
+WEIGHT = "weight"
 
 
 class Functions:
@@ -48,7 +43,6 @@ class Functions:
         score: str,
         id: str,
         segment: str | None = None,
-        total: Capacity | None = None,
         random_state: Any = None,
     ) -> Any:
         """List the highest scores of a table that need not fit into memory, exactly.
@@ -70,9 +64,8 @@ class Functions:
         score, id : str
             Columns with the scores and with the ids, by which tied rows are put in order.
         segment : str, default=None
-            A column with segments. One capacity then holds in each of them.
-        total : Capacity, default=None
-            With segments: how many rows may be listed in total.
+            A column with segments. One capacity then holds in each of them. For a limit on all of
+            them together, select again from the list.
         random_state : int, RandomState instance or None, default=None
             Key of the hash that orders tied rows.
 
@@ -91,10 +84,13 @@ class Functions:
         [{'case': 'b', 'risk': 0.9, 'rank': 1}, {'case': 'd', 'risk': 0.7, 'rank': 2}]
         """
         table = self._engine.opened(table, passes=3)
-        ranks = Ranks(self._engine, table, score, id, segment, check_seed(random_state))
+        check_columns(self._engine, table, score=score, id=id, segment=segment)
         schema = table_schema(self._engine, table, added={TIE_KEY: "double"}, free=["rank"])
-        kernel = find_list(ranks, capacity, total)
-        highest = self._engine.between(table, score, kernel.least, np.inf)
+        ranks = Ranks(self._engine, table, Order(score, id, segment, check_seed(random_state)))
+        cuts = ranks.cuts(_wanted(capacity, ranks))
+        least = min((cut.value for cut in cuts.values()), default=np.inf)
+        highest = self._engine.between(table, score, least, np.inf)
+        kernel = partial(listed_rows, order=ranks.order, cuts=cuts)
         rows = self._engine.map_rows(Plan(highest, None, kernel, schema))
         return self._engine.in_order(rows, score)
 
@@ -141,12 +137,12 @@ class Functions:
         """
         table = self._engine.opened(table, passes=3)
         check_columns(self._engine, table, score=score, id=id)
-        ranks = Ranks(self._engine, table, score, id, seed=check_seed(random_state))
+        ranks = Ranks(self._engine, table, Order(score, id, seed=check_seed(random_state)))
         reference = ReferencePrevalence(prevalence)
         return calibrate_counts(
             ranks.sizes[ALL],
             check_capacity(capacity),
-            Terms(guarantee, confidence, reference, ranks.seed, n_batches),
+            Terms(guarantee, confidence, reference, ranks.order.seed, n_batches),
             find_cut=ranks.cut_at,
             ties="exclude" if id is None else "hash",
         )
@@ -330,97 +326,45 @@ class Functions:
         schema = table_schema(self._engine, table, added={WEIGHT: "double"})
         return self._engine.map_rows(Plan(table, None, kernel, schema))
 
-    def assign(
-        self,
-        table: Any,
-        capacities: Mapping[str, int | None],
-        *,
-        id: str,
-        total: int | None = None,
-        segment: str | None = None,
-        segment_capacities: Mapping[Any, int | None] | None = None,
-        random_state: Any = None,
-    ) -> LargeAssignment:
-        """Choose a column for each row within joint limits, exactly: :func:`shortlist.assign`.
 
-        If at most C rows get a column in all, only the C highest of each column can; within a
-        segment with room for K rows, only the K highest. These are solved for in memory, with one
-        row more of each, which sets the prices. So the answer and its proof hold for all rows. The
-        scale that values are rounded to is that of the rows solved for.
+# --- kernels ---
 
-        Parameters
-        ----------
-        table
-            As for `select`.
-        capacities : dict from columns to int or None
-            How many rows may get each column; `None` means no limit. The columns hold what a row is
-            worth there, compared with leaving it; rows that are worth nothing are left.
-        id : str
-            The column with the ids.
-        total : int, default=None
-            How many rows may get any column.
-        segment : str, default=None
-            A column with the segment of each row.
-        segment_capacities : dict from segments to int or None, default=None
-            How many rows of each segment may get any column; rows of other segments are left.
-        random_state : int, RandomState instance or None, default=None
-            Key of the hash that orders rows of equal worth.
 
-        Returns
-        -------
-        LargeAssignment
-            `rows` get a column: an Arrow table of ids, segments, values and `column`. `solved` is
-            what :func:`shortlist.assignment.solve_assignment` found: `value`, `bound` and prices.
+def listed_rows(block: Any, *, order: Order, cuts: dict[Any, Cut]) -> Any:
+    """Keep the rows of an Arrow table before cuts, and add the key that orders tied rows."""
+    pa = load_extra("pyarrow", needed_for="Selecting from a large table")
+    columns = as_columns(block, order.columns)
+    listed = order.before(columns, cuts)
+    keys = hash_ids(columns[str(order.id)][listed], seed=order.seed)
+    return block.filter(pa.array(listed)).append_column(TIE_KEY, pa.array(keys, pa.float64()))
 
-        Examples
-        --------
-        >>> import pyarrow as pa
-        >>> from shortlist.distributed import assign
-        >>> table = pa.table({"case": ["a", "b", "c"], "call": [5, 6, 3], "visit": [1, 4, 0]})
-        >>> found = assign(table, {"call": 1, "visit": 1}, id="case")
-        >>> found.rows.select(["case", "column"]).to_pylist()
-        [{'case': 'a', 'column': 'call'}, {'case': 'b', 'column': 'visit'}]
-        >>> found.solved.value, found.solved.bound
-        (9.0, 9.0)
-        """
-        if (segment is None) != (segment_capacities is None):
-            raise CapacityError(
-                "segment=... and segment_capacities=... belong together; pass both, or neither."
-            )
-        limits = _joint_limits(capacities, total, segment_capacities)
-        table = self._engine.opened(table, passes=3)
-        ranks = Ranks(self._engine, table, "", id, segment, check_seed(random_state))
-        rows = find_candidates(ranks, list(capacities), limits)
-        columns = as_columns(rows, rows.column_names)
-        solved = solve_assignment(
-            np.column_stack([np.zeros(rows.num_rows), *(columns[name] for name in capacities)]),
-            list(capacities.values()),
-            total=total,
-            segments=None if segment is None else columns[segment],
-            segment_capacities=segment_capacities,
-            ids=columns[id],
-            random_state=ranks.seed,
+
+def sampled_rows(
+    block: Any, *, target: str, rare_label: Any, id: str, share: float, seed: int
+) -> Any:
+    """Keep all rare rows, and each other one with a probability that a hash of its id draws."""
+    pa = load_extra("pyarrow", needed_for="Sampling a large table")
+    known = as_columns(block, [target, id])
+    is_rare = np.asarray(known[target] == rare_label, dtype=bool)
+    kept = is_rare | (hash_ids(known[id], seed=seed) < share)
+    weights = np.where(is_rare, 1.0, 1 / share)[kept]
+    return block.filter(pa.array(kept)).append_column(WEIGHT, pa.array(weights))
+
+
+def _wanted(limits: Capacity | Mapping[Any, Capacity], ranks: Ranks) -> dict[Any, int]:
+    """Return how many rows of each segment are wanted."""
+    if not isinstance(limits, Mapping):
+        limit = check_capacity(limits)
+        return {name: limit.max_flags(n) for name, n in ranks.sizes.items()}
+    if ranks.order.segment is None:
+        raise CapacityError("A dict of capacities needs segment=..., the column with the segments.")
+    unknown = [name for name in limits if name not in ranks.sizes]
+    if unknown:
+        raise TableError(
+            f"The column {ranks.order.segment!r} has no rows with "
+            f"{', '.join(map(repr, unknown))}; it has "
+            f"{', '.join(map(repr, sorted(ranks.sizes, key=str)))}."
         )
-        pa = load_extra("pyarrow", needed_for="Large assignments")
-        labels = pa.array(np.array([None, *capacities])[solved.columns], pa.string())
-        rows = rows.append_column("column", labels).filter(labels.is_valid())
-        return LargeAssignment(rows, solved)
-
-
-def _joint_limits(
-    capacities: Mapping[str, Any], total: Any, by_segment: Mapping[Any, Any] | None
-) -> Capacity | dict[Any, Capacity]:
-    """Return how many of the highest rows of a column, or of its segments, can matter."""
-    columns = [check_limit(f"capacities[{name!r}]", k, maxsize) for name, k in capacities.items()]
-    rooms = {
-        name: check_limit(f"segment_capacities[{name!r}]", k, maxsize)
-        for name, k in ({ALL: None} if by_segment is None else by_segment).items()
+    return {
+        name: check_capacity(limit).max_flags(ranks.sizes[name]) for name, limit in limits.items()
     }
-    most = min(check_limit("total", total, maxsize), sum(columns), sum(rooms.values()))
-    if not columns or most == maxsize:
-        raise CapacityError(
-            "Nothing limits how many rows get a column. Give each column a capacity, or a total."
-        )
-    # The one row more is left: prices at which it is worth nothing leave lower rows nothing, too.
-    limits = {name: Capacity.count(min(k, most) + 1) for name, k in rooms.items()}
-    return limits if by_segment is not None else limits[ALL]
