@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from ._core.arrays import Floats
 from ._core.extras import load_extra
-from ._core.formatting import number, stated_percent
+from ._core.formatting import stated_percent
 from ._core.labels import find_rare
 from ._core.scoring import rare_label_of, rare_scores
 from ._core.validation import check_option
@@ -23,7 +23,6 @@ _X_AXES = {
     "fraction": ("fraction", "Share of items flagged"),
     "multiple": ("multiple", "Flags per rare item (b)"),
     "flags": ("n_flagged", "Items flagged"),
-    "effort": ("effort", "Effort spent"),
 }
 _PLOT_OPTIONS = {"ax", "x", "band", "marginal", "curve_kwargs", "plot_chance_level"}
 
@@ -98,8 +97,8 @@ class CapacityCurveDisplay:
         name : str, default=None
             Name for the legend.
         **options : dict
-            As for :func:`~shortlist.capacity_curve` (such as `rare_label` and `max_fraction`; for
-            ``x="effort"``, `values` and `efforts`) and for :meth:`plot`.
+            As for :func:`~shortlist.capacity_curve` (such as `rare_label` and `max_fraction`) and
+            for :meth:`plot`.
 
         Returns
         -------
@@ -166,10 +165,8 @@ class CapacityCurveDisplay:
         ----------
         ax : matplotlib Axes, default=None
             Where to draw; `None` makes a new figure.
-        x : {"fraction", "multiple", "flags", "effort"}, default="fraction"
-            Unit of the capacity axis. "effort" draws the value found against the effort spent, if
-            the curve was made with values or efforts; `marginal` then adds the price of one more
-            unit of effort.
+        x : {"fraction", "multiple", "flags"}, default="fraction"
+            Unit of the capacity axis.
         band : bool, default=True
             Draw the confidence interval of the detection at each capacity.
         marginal : bool, default=False
@@ -185,29 +182,23 @@ class CapacityCurveDisplay:
         CapacityCurveDisplay
         """
         check_option("x", x, tuple(_X_AXES))
-        if x == "effort" and self.curve.effort is None:
-            raise ValueError(
-                'x="effort" needs a curve with values or efforts: pass values=... and efforts=... '
-                "to from_predictions or capacity_curve."
-            )
         plt = load_extra("matplotlib.pyplot", needed_for="Drawing a capacity curve")
         self.ax_ = plt.subplots(layout="constrained")[1] if ax is None else ax
         self.figure_ = self.ax_.figure
-        columns, column = self.curve.to_dict(), _X_AXES[x][0]
-        height, slope = ("value", "price") if x == "effort" else ("detection", "marginal")
-        xs, ys = columns[column], columns[height]
-        (self.line_,) = self.ax_.plot(xs, ys, **{"label": self.name, **(curve_kwargs or {})})
-        if band and x != "effort":
+        column = _X_AXES[x][0]
+        xs, options = getattr(self.curve, column), {"label": self.name, **(curve_kwargs or {})}
+        (self.line_,) = self.ax_.plot(xs, self.curve.detection, **options)
+        if band:
             self._draw_band(xs)
         if plot_chance_level:
-            ends = [0, ys[-1] if x == "effort" else self.curve.fraction[-1]]
+            ends = [0, self.curve.fraction[-1]]
             label = self._unless_there("At random")
             self.ax_.plot([0, xs[-1]], ends, color="0.4", ls="--", linewidth=1, label=label)
         if self.capacity is not None:
             row = self.curve.at(self.capacity)
-            self._mark_capacity(row, row[column], row[height], x)
-        self.marginal_ax_ = self._draw_marginal(xs, columns[slope], x) if marginal else None
-        self._finish(x)
+            self._mark_capacity(row, row[column], row["detection"])
+        self.marginal_ax_ = self._draw_marginal(xs) if marginal else None
+        self._finish(_X_AXES[x][1])
         return self
 
     def _draw_band(self, xs: Floats) -> None:
@@ -222,32 +213,28 @@ class CapacityCurveDisplay:
             label=self._unless_there(label),
         )
 
-    def _mark_capacity(self, row: Mapping[str, float], where: float, height: float, x: str) -> None:
+    def _mark_capacity(self, row: Mapping[str, float], where: float, height: float) -> None:
         words = f"{row['n_found']} found\nwith {row['n_flagged']} flags"
-        if x == "effort":
-            words = f"{number(row['value'])} found\nwith {number(row['effort'])} spent"
         place = {"textcoords": "offset points", "xytext": (8, -4), "va": "top"}
         self.ax_.axvline(where, color="0.2", linestyle=":", linewidth=1)
         self.ax_.plot([where], [height], "o", color="0.2", markersize=5)
         self.ax_.annotate(words, (where, height), **place)
 
-    def _draw_marginal(self, xs: Floats, slopes: Floats, x: str) -> Any:
+    def _draw_marginal(self, xs: Floats) -> Any:
         axis, color = self.ax_.twinx(), self.line_.get_color()
-        axis.step(xs, slopes, where="post", color=color, ls="-.", linewidth=1, alpha=0.7)
+        axis.step(
+            xs, self.curve.marginal, where="post", color=color, ls="-.", linewidth=1, alpha=0.7
+        )
         axis.set_ylim(0, None)
-        more = "Value found by one more unit of effort"
-        what = more if x == "effort" else "Rare items found by one more flag"
-        axis.set_ylabel(f"{what} (dash-dotted)")
+        axis.set_ylabel("Rare items found by one more flag (dash-dotted)")
         return axis
 
     def _unless_there(self, label: str) -> str | None:
         """Return the label, or None if the legend has it already: displays can share axes."""
         return None if label in self.ax_.get_legend_handles_labels()[1] else label
 
-    def _finish(self, x: str) -> None:
-        what, top = ("Value found", None) if x == "effort" else ("Share of rare items found", 1.02)
-        self.ax_.set(xlabel=_X_AXES[x][1], ylabel=what)
-        self.ax_.set_ylim(0, top)
+    def _finish(self, unit: str) -> None:
+        self.ax_.set(xlabel=unit, ylabel="Share of rare items found", ylim=(0, 1.02))
         self.ax_.set_xlim(left=0)
         self.ax_.margins(x=0)
         if self.ax_.get_legend_handles_labels()[1]:

@@ -1,6 +1,5 @@
 """Metrics with values and efforts: money found for minutes spent."""
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import sklearn
@@ -10,7 +9,6 @@ from sklearn.model_selection import cross_validate
 
 from shortlist import (
     Capacity,
-    CapacityCurveDisplay,
     Worth,
     adjusted_detection_interval,
     adjusted_detection_score,
@@ -127,25 +125,3 @@ def test_efforts_are_asked_for(stream):
         adjusted_detection_interval(y, p > 0.2, **known)
     with pytest.warns(UndefinedMetricWarning, match="of any value"):
         adjusted_detection_score(y, p > 0.2, **known, values=0 * values, efforts=minutes)
-
-
-def test_the_display_draws_value_against_effort(stream):
-    """The axes are value and effort, the price has its own axis, and the budget is marked."""
-    y, p, values, minutes = stream
-    display = CapacityCurveDisplay.from_predictions(
-        y,
-        p,
-        rare_label=True,
-        values=values,
-        efforts=minutes,
-        x="effort",
-        marginal=True,
-        capacity=Capacity.effort(480),
-    )
-    assert display.ax_.get_ylabel() == "Value found"
-    assert display.ax_.get_xlabel() == "Effort spent"
-    assert "one more unit of effort" in display.marginal_ax_.get_ylabel()
-    assert any("spent" in text.get_text() for text in display.ax_.texts)
-    with pytest.raises(ValueError, match="needs a curve with values or efforts"):
-        CapacityCurveDisplay.from_predictions(y, p, rare_label=True, x="effort")
-    plt.close("all")

@@ -14,7 +14,6 @@ from .._core.formatting import number
 from .._core.intervals import proportion_interval
 from .._core.labels import rare_share
 from ..capacity import Capacity
-from ..feedback import MissedEstimate
 from ..metrics import capacity_curve
 from ..tables import TableModel
 from ..tables.groups import GroupCodes, by_group
@@ -161,15 +160,5 @@ def judge_reviews(
         "is_enough": estimate.is_enough,
         "has_fallen": result.has_fallen,
         "expected_detection": result.expected_detection,
-        "periods": [{"period": str(period), **_numbers(each)} for period, each in rows],
-    }
-
-
-def _numbers(estimate: MissedEstimate) -> dict[str, Any]:
-    found = ("n_probes", "n_hits", "n_unknown", "found", "missed", "detection")
-    return {
-        **{name: getattr(estimate, name) for name in found},
-        "missed_interval": [estimate.missed_low, estimate.missed_high],
-        "detection_interval": [estimate.detection_low, estimate.detection_high],
-        "value": None if estimate.value is None else vars(estimate.value),
+        "periods": [{"period": str(name), **vars(each), "by_period": None} for name, each in rows],
     }

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from .._core import formatting
-from .._core.formatting import number
 from ..tables import TableModel
-from ..thresholds.promise import capacity_in_words, guarantee_in_words, guarantee_of
+from ..thresholds.promise import capacity_in_words, flags_in_words
 
 
 def percent(share: float | None) -> str:
@@ -30,20 +29,9 @@ def model_capacity(model: TableModel) -> str:
 
 def model_guarantee(model: TableModel) -> str:
     """Describe the guarantee of a model in two sentences."""
-    classifier, capacity = model.classifier, model.classifier.capacity
-    limit = f"{unbroken(formatting.stated_percent(classifier.capacity_fraction_))} of all cases"
-    if capacity.kind == "effort":
-        limit = model_capacity(model)
-    elif guarantee_of(classifier.guarantee).of_batches:
-        limit = f"{number(capacity.value)} flags"
-    words = guarantee_in_words(
-        classifier.guarantee,
-        limit,
-        confidence=classifier.confidence,
-        n_batches=classifier.n_batches,
-        of_work=capacity.kind == "effort",
-    )
+    rule = model.classifier.rule_
+    words = unbroken(flags_in_words(rule, cases="cases", unit=model.unit))
     words = words[0].upper() + words[1:]
-    if guarantee_of(classifier.guarantee).of_sample:
+    if rule.terms.kind.of_sample:
         return words
     return f"{words} This holds for any model if new cases are like the calibration cases."

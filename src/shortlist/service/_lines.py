@@ -1,4 +1,4 @@
-"""Lines of JSON: read from a file descriptor, parsed for a model, compared with its model card."""
+"""Lines of JSON: read from a file descriptor, and parsed for a model."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ import json
 import os
 import re
 import select
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from .._core.files import flattened
 from .._core.validation import parse_moment, to_seconds
-from ..tables.monitor import DriftMonitor, Finding
-from ..tables.schema import TableRows
 from ._models import Item, LoadedModel
 
 LONGEST_LINE = 1 << 20
@@ -20,7 +18,6 @@ LONGEST_LINE = 1 << 20
 TOO_LONG = b"\0too long"
 _CHUNK = 1 << 16
 _NOT_TEXT = re.compile("[\0\ud800-\udfff]")  # what no database takes, or half a pair
-_ENOUGH = 200
 _NO_IDS = "a case that comes again is decided again. Name the field with the ids with --id"
 _NO_MOMENTS = "the moment of a line is now. Name the field with the moments with --time"
 
@@ -65,8 +62,8 @@ class LineReader:
         if time_field != "at":
             self._expected[time_field] = _NO_MOMENTS
 
-    def read(self, number: int, line: bytes) -> Item:
-        """Parse a line; the item reports whatever is wrong with it."""
+    def read(self, number: int, line: bytes, now: float | None = None) -> Item:
+        """Parse a line, which counts as of now without a moment; the item says what is wrong."""
         shown = None
         try:
             fields = _object(line)
@@ -77,6 +74,7 @@ class LineReader:
             id, at = _id(given, self._id_field), fields.get(self._time_field)
             if at is not None:
                 at = parse_moment(at) if isinstance(at, str) else to_seconds(at)
+            at = now if at is None else at
             return self._model.read(fields)._replace(line=number, shown=shown, id=id, at=at)
         except (TypeError, ValueError) as error:
             return Item(line=number, shown=shown, error=" ".join(str(error).split()))
@@ -108,25 +106,3 @@ def _id(value: Any, field: str | None) -> str | None:
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)  # 1 and "1" are the same id, as in tables
     raise ValueError(f"{field!r} must be a string or a whole number; got {value!r:.80}.")
-
-
-class FirstLines:
-    """Compares the first 200 valid lines with the model card, once; fewer when the stream ends."""
-
-    def __init__(self, model: LoadedModel, on_finding: Callable[[Finding], None]) -> None:
-        self._model, self._on_finding = model, on_finding
-        self._monitor: DriftMonitor | None = DriftMonitor(model.table)
-
-    def add(self, items: list[Item]) -> None:
-        """Look at parsed lines, with or without errors."""
-        valid = [item for item in items if item.error is None]
-        if self._monitor is not None and valid:
-            self._monitor.add(TableRows(self._model.frame(valid)))
-            if self._monitor.n_items >= _ENOUGH:
-                self.compare()
-
-    def compare(self) -> None:
-        """Compare what has come so far, unless that has been done."""
-        for finding in self._monitor.findings() if self._monitor is not None else ():
-            self._on_finding(finding)
-        self._monitor = None

@@ -19,8 +19,9 @@ from ..exceptions import CapacityError, TableNote
 from ..online import BudgetController, Controller
 from ..online.decisions import MOMENT_REFUSED, REASONS, SEEN_BEFORE
 from ..tables import ReadOptions, TableModel
-from ..tables.monitor import Finding
-from ._lines import FirstLines, LineReader, read_batches
+from ..tables.monitor import DriftMonitor, Finding
+from ..tables.schema import TableRows
+from ._lines import LineReader, read_batches
 from ._models import Item, LoadedModel, expected_arrivals
 from ._replica import NOT_WORTH, Arrival, drawn_of, reason_of
 from .store import Entry
@@ -34,6 +35,7 @@ __all__ = [
 
 _TOGETHER = 1_024  # lines that are decided in one transaction, if so many wait
 _DAY = 86_400.0
+_ENOUGH = 200  # lines that are compared with the model card
 _UNITS = "Moments are seconds since 1970 or ISO 8601; milliseconds must be divided by 1,000."
 
 
@@ -191,30 +193,41 @@ def run_stream(
     """
     loaded = LoadedModel(0, model, reading)
     reader = LineReader(loaded, id_field=id_field, time_field=time_field)
-    first = FirstLines(loaded, on_finding or _warn)
+    monitor, tell = DriftMonitor(model), on_finding or _warn
     tally: Counter[str] = Counter()
     n_read = 0
     for lines in read_batches(source, most=batch):
         with _uninterrupted():
+            now = clock()
             items = [
-                reader.read(n_read + place, line)
+                reader.read(n_read + place, line, now)
                 for place, line in enumerate(lines, 1)
                 if line.strip()
             ]
-            n_read, now = n_read + len(lines), clock()
+            n_read += len(lines)
             items = loaded.scored(_checked(items, durable.controller, now))
-            answers = _answer(durable, items, now)
+            answers = _answer(durable, items)
             out.write(b"".join([json.dumps(answer).encode() + b"\n" for answer in answers]))
             out.flush()
             tally.update(answer.get("reason", "error") for answer in answers)
             tally["flag"] += sum(answer.get("flag", False) for answer in answers)
             tally["lines"] += len(answers)
-        first.add(items)
-    first.compare()
+        if monitor.n_items < _ENOUGH:
+            if valid := [item for item in items if item.error is None]:
+                monitor.add(TableRows(loaded.frame(valid)))
+            if monitor.n_items >= _ENOUGH:
+                _tell_findings(monitor, tell)
+    if monitor.n_items < _ENOUGH:
+        _tell_findings(monitor, tell)
     for note in reader.notes() if tally["lines"] > tally["error"] else ():
         warnings.warn(note, TableNote, stacklevel=2)
     counted = ("lines", "flag", REASONS[SEEN_BEFORE], "error", reason_of(NOT_WORTH))
     return StreamSummary(*(tally[name] for name in counted))
+
+
+def _tell_findings(monitor: DriftMonitor, tell: Callable[[Finding], None]) -> None:
+    for finding in monitor.findings():
+        tell(finding)
 
 
 def _warn(finding: Finding) -> None:
@@ -237,8 +250,8 @@ def _checked(items: list[Item], controller: Controller, now: float) -> list[Item
     latest, farthest = controller.now, controller.farthest_jump
     checked = []
     for item in items:
-        if item.error is None and controller.is_timed:
-            at = now if item.at is None else item.at
+        if item.error is None and item.at is not None and controller.is_timed:
+            at = item.at
             if at - max(latest, now) > farthest:  # of both the clock and the lines before
                 ahead = (at - now) / _DAY
                 error = f"The moment {at:.0f} lies {ahead:,.0f} days in the future. {_UNITS}"
@@ -249,16 +262,11 @@ def _checked(items: list[Item], controller: Controller, now: float) -> list[Item
     return checked
 
 
-def _answer(durable: DurableController, items: list[Item], now: float) -> list[dict[str, Any]]:
+def _answer(durable: DurableController, items: list[Item]) -> list[dict[str, Any]]:
     """Decide about the valid items, and return the answers to all."""
     counts_work = durable.controller.counts_work
     arrivals = [
-        Arrival(
-            item.score,
-            item.id,
-            now if item.at is None else item.at,
-            item.effort if counts_work else None,
-        )
+        Arrival(item.score, item.id, item.at or 0.0, item.effort if counts_work else None)
         for item in items
         if item.error is None
     ]
@@ -266,7 +274,7 @@ def _answer(durable: DurableController, items: list[Item], now: float) -> list[d
     return [
         _invalid(item, item.error)
         if item.error is not None
-        else _decision(item, now, *next(decided), durable.controller)
+        else _decision(item, *next(decided), durable.controller)
         for item in items
     ]
 
@@ -275,11 +283,9 @@ def _invalid(item: Item, error: str) -> dict[str, Any]:
     return {"line": item.line, "id": item.shown, "error": error}
 
 
-def _decision(
-    item: Item, now: float, entry: Entry, repeated: bool, controller: Controller
-) -> dict[str, Any]:
+def _decision(item: Item, entry: Entry, repeated: bool, controller: Controller) -> dict[str, Any]:
     """Return the answer to a line; the last fields only with probes, and with a period."""
-    at = now if item.at is None else item.at
+    at = item.at or 0.0
     if entry.code == MOMENT_REFUSED:
         days = f"more than {controller.farthest_jump / _DAY:,.0f} days after the lines before"
         again = "The clock follows once several lines in a row agree."

@@ -216,54 +216,41 @@ def guarantee_in_short(guarantee: str, confidence: float, n_batches: int = 1) ->
     return f"{guarantee}{surely}" + (f", for {n_batches} batches" if n_batches > 1 else "")
 
 
-def guarantee_in_words(
-    guarantee: str,
-    limit: str,
-    *,
-    confidence: float,
-    n_batches: int = 1,
-    of_work: bool = False,
-    cases: str = "cases",
-    which: str = "future cases",
-) -> str:
-    """Say what holds for the flags, which have the given `limit` in words, in one sentence."""
-    at_most = f"{'take' if of_work else 'are'} at most {limit}"
-    surely = f"with {stated_percent(confidence)} confidence"
-    batches = "the next batch" if n_batches == 1 else f"each of {n_batches} batches"
-    in_batch = f"the flags of {batches} {at_most}" if of_work else f"{batches} has at most {limit}"
-    return guarantee_of(guarantee).words.format(
-        cases=cases, which=which, at_most=at_most, surely=surely, in_batch=in_batch
+def flags_in_words(rule: Any, *, cases: str = "items", unit: str = "units") -> str:
+    """Say in one sentence what a rule promises for flags of one case at a time."""
+    terms, of_work = rule.terms, rule.capacity is not None and rule.capacity.kind == "effort"
+    most = f"at most {_limit(rule, cases, unit)}"
+    at_most = f"{'take' if of_work else 'are'} {most}"
+    batches = "the next batch" if terms.n_batches == 1 else f"each of {terms.n_batches} batches"
+    has_groups = rule.samples[0].groups is not None
+    return terms.kind.words.format(
+        cases=cases,
+        which=f"{cases} of new groups" if has_groups else f"future {cases}",
+        at_most=at_most,
+        surely=f"with {stated_percent(terms.confidence)} confidence",
+        in_batch=f"the flags of {batches} {at_most}" if of_work else f"{batches} has {most}",
     )
 
 
 def promise_in_words(rule: Any) -> str:
     """Say what a rule promises: for the flags of single items, and for lists."""
-    terms, samples = rule.terms, rule.samples
-    flags = guarantee_in_words(
-        terms.guarantee,
-        _limit(rule.capacity, terms, rule.segments is not None),
-        confidence=terms.confidence,
-        n_batches=terms.n_batches,
-        of_work=rule.capacity is not None and rule.capacity.kind == "effort",
-        cases="items",
-        which="items of new groups" if samples[0].groups is not None else "future items",
-    )
-    ranked = " ranked by one score for all items," if len(samples) > 1 else ""
+    ranked = " ranked by one score for all items," if len(rule.samples) > 1 else ""
     lists = f"Lists (select):{ranked} never longer than the capacity."
-    return f"Row by row: {flags} {_basis(samples)} {lists}"
+    return f"Row by row: {flags_in_words(rule)} {_basis(rule.samples)} {lists}"
 
 
-def _limit(capacity: Capacity | None, terms: Any, has_segments: bool) -> str:
+def _limit(rule: Any, cases: str, unit: str) -> str:
+    capacity, terms = rule.capacity, rule.terms
     by_segment = "the capacity of each segment"
     if capacity is None:
         return by_segment
     if capacity.kind == "effort":
-        limit = capacity_in_words(capacity, cases="items")
+        limit = capacity_in_words(capacity, unit=unit, cases=cases)
     elif terms.kind.of_batches:
         limit = f"{number(capacity.value, 12)} flags"
     else:
-        limit = f"{stated_percent(capacity.as_fraction(terms.reference.value))} of all items"
-    return f"{limit}, and {by_segment}" if has_segments else limit
+        limit = f"{stated_percent(capacity.as_fraction(terms.reference.value))} of all {cases}"
+    return limit if rule.segments is None else f"{limit}, and {by_segment}"
 
 
 def _basis(samples: Sequence[Any]) -> str:
