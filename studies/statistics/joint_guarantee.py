@@ -125,7 +125,6 @@ def _rates(
         capacities=config.capacities,
         cv="prefit",
         guarantee=guarantee,
-        ties="exclude",
         confidence=1 - config.error,
         random_state=seed,
     )

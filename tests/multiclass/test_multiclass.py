@@ -23,7 +23,8 @@ from sklearn.svm import LinearSVC
 
 from shortlist import Capacity, CapacityClassifier, MulticlassCapacityClassifier
 from shortlist.exceptions import CapacityError, InsufficientCalibrationWarning
-from shortlist.multiclass._rule import JointRule, guaranteed_prices
+from shortlist.multiclass._capacities import JointCapacities
+from shortlist.multiclass._rule import JointRule
 from shortlist.multiclass._values import JointSample
 from shortlist.thresholds.guarantees import confident_k
 
@@ -200,8 +201,10 @@ def test_confident_flags_less(items):
 def test_too_few_items_for_the_guarantee_flag_nothing_and_warn(rng):
     """The warning names the capacity and the number of items it needs."""
     X, y = draw(300, rng)
-    with pytest.warns(InsufficientCalibrationWarning, match="300 calibration items.* class 2"):
-        model = fitted(X, y, guarantee="confident", capacities={1: Capacity.fraction(0.2), **TWO})
+    with pytest.warns(
+        InsufficientCalibrationWarning, match=r"fraction\(0.01\) .* needs more .* than 150"
+    ):
+        model = fitted(X, y, guarantee="confident", capacities={**TWO, 1: Capacity.fraction(0.2)})
     assert not (model.predict(X) == 2).any()
 
 
@@ -209,7 +212,9 @@ def test_a_class_without_enough_items_does_not_compete(items):
     """Its items go to the other classes, in calibration and in use; no cut is too low."""
     X, y, new = items
     tiny = {1: Capacity.fraction(0.02), 2: Capacity.fraction(0.0001)}
-    with pytest.warns(InsufficientCalibrationWarning, match="class 2"):
+    with pytest.warns(
+        InsufficientCalibrationWarning, match=r"fraction\(0.0001\) .* needs more .* than 1000"
+    ):
         model = fitted(X, y, guarantee="confident", capacities=tiny)
     half = np.random.default_rng(0).permutation(2_000)[1_000:]
     flagged = model.rule_.decide(model.rule_.sample.take(half))[0]
@@ -249,7 +254,7 @@ def test_the_rule_holds_what_calibration_learned(items):
     again = JointRule.calibrate(
         rule.sample, rule.capacities, guarantee="confident", confidence=0.9, random_state=0
     )
-    assert_array_equal(again.prices.prices, rule.prices.prices)
+    assert_array_equal(again.prices, rule.prices)
     assert list(model.prices_) == [1, 2]
     looser = model.set_params(guarantee="plug-in").with_capacities()
     assert looser.prices_ == fitted(X, y).prices_
@@ -345,7 +350,7 @@ class TestSegments:
             strict.predict(new, segments=["west"] * 2_000)
         with pytest.raises(CapacityError, match="no capacity"):
             fitted(X, y, segments=segments, segment_capacities={"north": Capacity.fraction(0.1)})
-        with pytest.warns(InsufficientCalibrationWarning, match="capacity of other segments"):
+        with pytest.warns(InsufficientCalibrationWarning, match="belongs to other segments"):
             default = fitted(
                 X,
                 y,
@@ -573,7 +578,7 @@ def test_posteriors_in_a_coarser_type_than_in_calibration_are_refused(items):
     """Rounding could lift a whole block of ties above the price."""
     X, y, _ = items
     model = MulticlassCapacityClassifier(
-        FrozenEstimator(InTheTypeOfItems().fit(X, y)), capacities=TWO
+        FrozenEstimator(InTheTypeOfItems().fit(X, y)), capacities=TWO, guarantee="plug-in"
     ).fit(X, y)
     single = X.astype(np.float32)
     with pytest.raises(ValueError, match=r"gives float32 scores .* recalibrate"):
@@ -591,10 +596,11 @@ def test_a_failed_fit_leaves_nothing_behind(items):
     assert vars(model) == before
 
 
-def test_a_single_calibration_item_promises_nothing():
-    """No item is left that is new to the prices; all of the future would be flagged otherwise."""
-    sample = JointSample(np.array([[0.5]]), np.zeros(1, dtype=int))
-    ratios = [Fraction(1, 2), None, None]
-    prices, most = guaranteed_prices(sample, ratios, None, rng=np.random.default_rng(0))
-    assert most[0] < 0
-    assert not prices.choose(JointSample(np.array([[0.9], [0.1]]), np.zeros(2, dtype=int)))[0].any()
+def test_a_single_calibration_item_gives_a_threshold_and_no_prices():
+    """It must be new to the prices; half of all items exceed it, which is the capacity."""
+    sample = JointSample(np.array([[0.5]]), np.zeros(1, dtype=int), np.full(1, 0.3))
+    half = JointCapacities({1: Capacity.fraction(0.5)}, {0: 1, 1: 1})
+    rule = JointRule.calibrate(sample, half)
+    assert not rule.prices.any()
+    new = JointSample(np.array([[0.9], [0.1]]), np.zeros(2, dtype=int), np.full(2, 0.3))
+    assert_array_equal(rule.decide(new)[0], [1, 0])

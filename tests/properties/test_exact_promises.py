@@ -23,7 +23,7 @@ from shortlist._core.intervals import (
     proportion_interval,
 )
 from shortlist._core.ranking import Cut, cut_after, flag_above, flag_exactly, lift
-from shortlist.exceptions import ModelFileError
+from shortlist.exceptions import InsufficientCalibrationWarning, ModelFileError
 from shortlist.models.files import load_estimator
 from shortlist.multiclass import _capacities, _rule
 from shortlist.multiclass._values import JointSample
@@ -32,6 +32,7 @@ from shortlist.online.decisions import AnswerMemory
 from shortlist.online.periods import period_of
 from shortlist.tables.drift import judge_shifts
 from shortlist.thresholds import guarantees
+from shortlist.thresholds.segments import SegmentCapacities
 
 TENTH = Fraction(1, 10)
 
@@ -259,41 +260,68 @@ def test_segments_share_the_error(overall):
         assert found.k == exact
 
 
+def joint_rule(n, classes, **limits):
+    """Return a confident rule for n items that class 0 is best for, at an error of 0.2."""
+    sample = JointSample(
+        np.column_stack([np.arange(1.0, n + 1), np.full((n, len(classes) - 1), -1.0)]),
+        np.zeros(n, dtype=np.intp),
+    )
+    counts = {**dict.fromkeys(classes, n // 10), "fine": n}
+    joint = _capacities.JointCapacities(classes, counts, **limits)
+    return _rule.JointRule.calibrate(sample, joint, guarantee="confident", confidence=0.8)
+
+
 def test_several_classes_share_the_error():
-    """Each of four limits that could be exceeded gets a quarter."""
-    limits = [TENTH, TENTH, None, TENTH, Fraction(0), Fraction(1), TENTH]
-    rule = _rule.order_statistic(limits, 0.2)
-    assert rule(400, TENTH) == guarantees.confident_k(400, TENTH, error=0.05)
+    """Each of four limits gets a quarter; those of nothing need none."""
+    tenth, segments = Capacity.fraction(0.1), SegmentCapacities({"a": Capacity.fraction(0.1)}, None)
+    classes = {"a": tenth, "b": tenth, "c": None, "d": Capacity.fraction(0)}
+    rule = joint_rule(800, classes, total=tenth, segments=segments)
+    (of_segment,) = rule.overall.segment_calibrations.values()
+    k = guarantees.confident_k(400, TENTH, error=0.05)
+    assert [rule.classes[0].calibrations[0].k, rule.overall.calibrations[0].k] == [k, k]
+    assert of_segment.k == k < guarantees.confident_k(400, TENTH, error=0.2)
 
 
-def test_half_of_the_error_pays_for_unknown_prevalences(monkeypatch):
+@pytest.mark.parametrize("limit", ["class", "total", "segment"])
+def test_places_of_several_classes_are_fractional(limit):
+    """Over all orders of five items, of which four calibrate, the last one is flagged at c.
+
+    Two items are new to the prices, and three tenths are less than one of their three places.
+    """
+    most, of_class = Capacity.fraction(0.3), limit == "class"
+    joint = _capacities.JointCapacities(
+        {"a": most if of_class else None, "b": None},
+        {"a": 1, "b": 1, "fine": 8},
+        most if limit == "total" else None,
+        SegmentCapacities({"north": most}, None) if limit == "segment" else None,
+    )
+    chances = []
+    for order in itertools.permutations(range(5)):
+        items = np.array(order)
+        gains, keys = np.column_stack([1.0 + items, -np.ones(5)]), hash_ids(items)
+        sample = JointSample(gains, np.zeros(5, dtype=np.intp), keys, True)
+        calibrated, new = sample.take(np.arange(4)), sample.take(np.array([4]))
+        with pytest.warns(InsufficientCalibrationWarning, match="drawn by lot"):
+            rule = _rule.JointRule.calibrate(calibrated, joint)
+        (found,) = (rule.classes[0] if of_class else rule.overall).calibrations
+        if limit == "segment":
+            found = rule.overall.segment_calibrations["north"]
+        margins = rule._margins(new)
+        scores = margins.of_class(0) if of_class else margins.of_any
+        above, between = found.cuts.divide(scores, keys[4:].__getitem__)
+        drawn = between & (lots_of(keys[4:]) < found.share)
+        assert_array_equal(rule.decide(new)[0] == 1, above | drawn)
+        chances.append(float(above[0] + found.share * between[0]))
+    assert np.mean(chances) == pytest.approx(0.3, abs=1e-12)
+
+
+def test_half_of_the_error_pays_for_unknown_prevalences():
     """The other half is left for the thresholds; the bounds share theirs."""
-    asked = {}
-
-    class Asked(Exception):
-        pass
-
-    def order_statistic(ratios, error):
-        asked["limits"] = error
-        raise Asked
-
-    monkeypatch.setattr(_rule, "order_statistic", order_statistic)
-    used = []
-    lower = _capacities.clopper_pearson_lower
-    monkeypatch.setattr(
-        _capacities,
-        "clopper_pearson_lower",
-        lambda x, n, *, error: used.append(error) or lower(x, n, error=error),
-    )
-    capacities = _capacities.JointCapacities(
-        {"a": Capacity.multiple(1), "b": Capacity.multiple(2)},
-        counts={"fine": 900, "a": 50, "b": 50},
-    )
-    sample = JointSample(np.zeros((1, 2)), np.zeros(1, dtype=np.intp))
-    with pytest.raises(Asked):
-        _rule.JointRule.calibrate(sample, capacities, guarantee="confident", confidence=0.94)
-    assert asked == {"limits": pytest.approx(0.03)}
-    assert used == [pytest.approx(0.01)] * 2
+    rule = joint_rule(800, {"a": Capacity.multiple(1), "b": Capacity.multiple(2)})
+    found = rule.classes[0].calibrations[0]
+    bound = clopper_pearson_lower(80, 960, error=0.05)
+    assert found.capacity_fraction == pytest.approx(bound)
+    assert found.k == guarantees.confident_k(400, Fraction(float(bound)), error=0.05)
 
 
 def test_holm():

@@ -1,5 +1,6 @@
 """Laws of the joint rule: however values tie, the calibration sample keeps every capacity."""
 
+import warnings
 from fractions import Fraction
 
 import numpy as np
@@ -9,8 +10,11 @@ from hypothesis.extra import numpy as hnp
 from numpy.testing import assert_array_equal
 
 from shortlist import Capacity, calibrate_threshold
-from shortlist.multiclass._rule import plug_in_prices
+from shortlist.exceptions import InsufficientCalibrationWarning
+from shortlist.multiclass._capacities import JointCapacities
+from shortlist.multiclass._rule import JointRule
 from shortlist.multiclass._values import JointSample
+from shortlist.thresholds.segments import SegmentCapacities
 
 coarse = st.sampled_from([-1.0, 0.0, 0.1, 0.3, 1 / 3, 1.0, 2.0])
 ratios = st.none() | st.integers(0, 10).map(lambda tenths: Fraction(tenths, 10))
@@ -29,16 +33,28 @@ def samples(draw):
     return sample, draw(st.lists(ratios, min_size=n_limits, max_size=n_limits))
 
 
-def choose(prices, sample):
-    """Return the column of each item at these prices."""
-    return prices.choose(sample)[0]
+def plug_in_rule(sample, limits):
+    """Return the rule that keeps limits of classes, segments and the total on a sample itself."""
+    *of_both, total = (None if ratio is None else Capacity.fraction(ratio) for ratio in limits)
+    m = sample.gains.shape[1]
+    classes, segments = dict(enumerate(of_both[:m])), dict(enumerate(of_both[m:]))
+    counts = dict.fromkeys([*classes, "common"], 1)
+    joint = JointCapacities(classes, counts, total, SegmentCapacities(segments, None))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InsufficientCalibrationWarning)
+        return JointRule.calibrate(sample, joint, guarantee="plug-in")
+
+
+def choose(rule, sample):
+    """Return the column of each item by this rule."""
+    return rule.decide(sample)[0]
 
 
 @given(samples())
-def test_the_plug_in_prices_keeps_every_capacity_on_its_own_sample(drawn):
+def test_the_plug_in_rule_keeps_every_capacity_on_its_own_sample(drawn):
     """Capacities hold by class, by segment and in total, with ties and with hashed ties."""
     sample, limits = drawn
-    columns = choose(plug_in_prices(sample, limits), sample)
+    columns = choose(plug_in_rule(sample, limits), sample)
     n, m = sample.gains.shape
     for j, ratio in enumerate(limits[:m]):
         assert ratio is None or (columns == j + 1).sum() <= ratio * n
@@ -52,10 +68,10 @@ def test_the_plug_in_prices_keeps_every_capacity_on_its_own_sample(drawn):
 def test_items_are_decided_one_at_a_time(drawn, data):
     """An item gets the same column alone and in its batch."""
     sample, limits = drawn
-    prices = plug_in_prices(sample, limits)
+    rule = plug_in_rule(sample, limits)
     row = data.draw(st.integers(0, len(sample) - 1))
-    alone = choose(prices, sample.take(np.array([row])))
-    assert_array_equal(alone, choose(prices, sample)[[row]])
+    alone = choose(rule, sample.take(np.array([row])))
+    assert_array_equal(alone, choose(rule, sample)[[row]])
 
 
 @given(samples())
@@ -63,7 +79,7 @@ def test_only_strict_gains_are_flagged(drawn):
     """Without the hash, every flagged item is worth more than leaving it alone."""
     sample, limits = drawn
     if sample.keys is None:
-        flagged = np.flatnonzero(choose(plug_in_prices(sample, limits), sample))
+        flagged = np.flatnonzero(choose(plug_in_rule(sample, limits), sample))
         assert (sample.gains[flagged].max(axis=1, initial=-1) > 0).all()
 
 
@@ -71,9 +87,9 @@ def test_only_strict_gains_are_flagged(drawn):
 def test_the_order_of_the_sample_does_not_change_the_prices(drawn):
     """The sample in reverse order gives the same prices."""
     sample, limits = drawn
-    prices = plug_in_prices(sample, limits)
-    reversed_prices = plug_in_prices(sample.take(np.arange(len(sample))[::-1]), limits)
-    assert_array_equal(prices.prices, reversed_prices.prices)
+    rule = plug_in_rule(sample, limits)
+    reversed_rule = plug_in_rule(sample.take(np.arange(len(sample))[::-1]), limits)
+    assert_array_equal(rule.prices, reversed_rule.prices)
 
 
 @given(
@@ -94,4 +110,4 @@ def test_one_class_alone_is_the_threshold_of_its_scores(scores, percent):
     rounded = np.rint(scores * 2.0**40) / 2.0**40
     sample = JointSample(rounded[:, np.newaxis], nowhere, None, False)
     flagged = calibrate_threshold(rounded, capacity, guarantee="plug-in").flag(rounded)
-    assert_array_equal(choose(plug_in_prices(sample, limits), sample) == 1, flagged)
+    assert_array_equal(choose(plug_in_rule(sample, limits), sample) == 1, flagged)

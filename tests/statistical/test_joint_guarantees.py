@@ -9,8 +9,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from shortlist.multiclass._rule import guaranteed_prices
+from shortlist import Capacity
+from shortlist.multiclass._capacities import JointCapacities
+from shortlist.multiclass._rule import JointRule
 from shortlist.multiclass._values import JointSample
+from shortlist.thresholds.segments import SegmentCapacities
 from studies.statistics.joint_guarantee import JointGuaranteeConfig, run
 
 pytestmark = pytest.mark.filterwarnings(
@@ -50,12 +53,17 @@ def test_segments_and_a_total_are_kept_together_with_the_classes():
     )
     of_classes, total = [Fraction(1, 20), Fraction(1, 25)], Fraction(2, 25)
     of_segments = [Fraction(1, 10), Fraction(3, 50), Fraction(1, 20)]
-    limits = [*of_classes, *of_segments, total]
+    joint = JointCapacities(
+        {j: Capacity.fraction(ratio) for j, ratio in enumerate(of_classes)},
+        {0: 1, 1: 1, "common": 1},
+        Capacity.fraction(total),
+        SegmentCapacities({s: Capacity.fraction(r) for s, r in enumerate(of_segments)}, None),
+    )
     over = 0
     for _ in range(TRIALS):
         sample = population.take(rng.integers(size, size=3_000))
-        prices, _ = guaranteed_prices(sample, limits, 0.05, rng=rng)
-        columns, _ = prices.choose(population)
+        rule = JointRule.calibrate(sample, joint, guarantee="confident", random_state=rng)
+        columns, _ = rule.decide(population)
         flagged = columns > 0
         over += (
             any(np.mean(columns == j + 1) > ratio for j, ratio in enumerate(of_classes))

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from .._core.arrays import Ints
-from .._core.intervals import clopper_pearson_lower
 from .._core.labels import EstimatedShare
 from .._core.validation import UNCHANGED, is_unchanged
 from ..assignment.assigned import check_no_work
 from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError, CapacityTypeError
 from ..thresholds.segments import SegmentCapacities, check_segment_capacities
-
-
-class Limit(NamedTuple):
-    """A capacity with its name in messages, and the number of rare items that multiples count."""
-
-    name: str
-    capacity: Capacity | None
-    n_rare: int
 
 
 @dataclass(frozen=True)
@@ -49,50 +39,43 @@ class JointCapacities:
     segments: SegmentCapacities | None = None
 
     @property
-    def limits(self) -> list[Limit]:
-        """All limits: of the classes, then of the segments, then of the total.
+    def n_rare(self) -> int:
+        """How many items of `fit` have a rare label."""
+        return sum(self.counts[label] for label in self.classes)
+
+    @property
+    def limits(self) -> list[tuple[Capacity | None, int]]:
+        """All limits, with the rare items that multiples count: of classes, segments, the total.
 
         Without segments, one without a limit holds all items.
         """
-        n_rare = sum(self.counts[label] for label in self.classes)
-        segments = [(None, None)] if self.segments is None else self.segments.items
+        segments = [None] if self.segments is None else self.segments.limits
         return [
-            *(Limit(f"class {each!r}", c, self.counts[each]) for each, c in self.classes.items()),
-            *(Limit(_name_segment(name), capacity, n_rare) for name, capacity in segments),
-            Limit("the total", self.total, n_rare),
+            *((limit, self.counts[label]) for label, limit in self.classes.items()),
+            *((limit, self.n_rare) for limit in [*segments, self.total]),
         ]
 
     @property
     def given(self) -> list[Capacity]:
         """All capacities that were given."""
-        return [limit.capacity for limit in self.limits if limit.capacity is not None]
+        return [capacity for capacity, _ in self.limits if capacity is not None]
 
     def share(self, count: int) -> EstimatedShare:
         """Return a number of items of `fit` as their share."""
         return EstimatedShare(count, sum(self.counts.values()))
 
-    def ratios(self, *, error: float | None = None) -> list[Fraction | None]:
-        """Return all limits as exact fractions, of a segment's own items; None means no limit.
-
-        Multiples refer to the shares in `fit`, or to lower bounds of these, which hold together
-        except with the probability `error`.
-        """
-        share = self.share if error is None else self._lowest_share(error)
-        return [
-            None if capacity is None else capacity.as_ratio(share(n_rare))
-            for _, capacity, n_rare in self.limits
-        ]
-
-    def _lowest_share(self, error: float) -> Callable[[int], EstimatedShare]:
-        n, error = sum(self.counts.values()), error / (len(self.classes) + 1)
-        return lambda count: EstimatedShare(float(clopper_pearson_lower(count, n, error=error)))
+    def check_rates(self) -> None:
+        """Raise an error for a capacity that is no share of the items."""
+        for capacity, n_rare in self.limits:
+            if capacity is not None:
+                capacity.as_ratio(self.share(n_rare))
 
     def in_batch(self, sizes: list[int]) -> Ints:
         """Return all limits as whole numbers, for so many items that each applies to."""
         return np.array(
             [
                 size if capacity is None else capacity.max_flags(size, self.share(n_rare))
-                for (_, capacity, n_rare), size in zip(self.limits, sizes, strict=True)
+                for (capacity, n_rare), size in zip(self.limits, sizes, strict=True)
             ]
         )
 
@@ -126,10 +109,6 @@ class JointCapacities:
                 f"{list(joint.classes)}."
             )
         return replace(joint, classes={label: joint.classes[label] for label in self.classes})
-
-
-def _name_segment(name: Any) -> str:
-    return "other segments" if name is None else f"segment {name!r}"
 
 
 def check_joint_capacities(

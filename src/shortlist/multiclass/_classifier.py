@@ -429,7 +429,7 @@ class MulticlassCapacityClassifier(
     @property
     def _prices(self) -> list[float]:
         """The prices of the classes, then of the segments, then of the total."""
-        return self.rule_.prices.scale.to_floats(self.rule_.prices.prices).tolist()
+        return self.rule_.values_of_flags
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "rule_")
@@ -474,7 +474,7 @@ class MulticlassCapacityClassifier(
         )
         self.rare_labels_ = list(joint.classes)
         self.prevalences_ = {label: float(joint.share(counts[label])) for label in joint.classes}
-        joint.ratios()  # raises an error for an impossible capacity, before any model is fitted
+        joint.check_rates()  # before any model is fitted
         self._valuation = Valuation.from_counts(
             counts, self.rare_labels_, weights=self.class_weights, majority=self.majority
         )

@@ -125,6 +125,6 @@ class JointSample:
         )
 
     def halves(self, rng: np.random.Generator) -> tuple[JointSample, JointSample]:
-        """Divide the items at random; the first half is never empty."""
-        shuffled, half = rng.permutation(len(self)), max(len(self) // 2, 1)
+        """Divide the items at random; the second half is never empty."""
+        shuffled, half = rng.permutation(len(self)), len(self) // 2
         return self.take(shuffled[:half]), self.take(shuffled[half:])

@@ -52,7 +52,6 @@ class Guarantee:
     at_once: bool = False  # holds for every capacity at once
     covers_prevalence: bool = False  # covers the error of an estimated prevalence
     walks: bool = False  # ... along labels, where there are some
-    joint: bool = False  # is kept for several classes together
 
 
 def _expected(n: int, promise: Promise) -> Place:
@@ -75,14 +74,12 @@ _BY_NAME = {
             "the flags among the calibration {cases} {at_most}; about {which} nothing is promised.",
             fold_place=_expected,
             of_sample=True,
-            joint=True,
         ),
         Guarantee(
             "expected",
             _expected,
             _AMONG + "on average over calibrations.",
             fold_place=_expected,
-            joint=True,
         ),
         Guarantee(
             "confident",
@@ -92,7 +89,6 @@ _BY_NAME = {
             surely=True,
             covers_prevalence=True,
             walks=True,
-            joint=True,
         ),
         Guarantee("next-batch", _next_batch, "{in_batch}, {surely}.", surely=True, of_batches=True),
         Guarantee(

@@ -186,6 +186,14 @@ class Rule:
             if name in self._by_name:
                 yield np.flatnonzero(segments == code), self._by_name[name]
 
+    def passed(self, scores: Floats, keys: TieKeys | None, segments: Rows | None = None) -> Mask:
+        """Tell which scores exceed all thresholds of a rule for one model."""
+        flagged = np.ones(scores.size, dtype=bool)
+        for rows, threshold in self._limits_on(None, segments):
+            own_keys = keys if keys is None or rows is _ALL else keys_within(keys, rows)
+            flagged[rows] &= threshold.flag_with_keys(scores[rows], own_keys)
+        return flagged
+
     def _keys_as_calibrated(self, facts: RowFacts) -> TieKeys | None:
         """Return tie keys, made from what they were made from in calibration; None without."""
         sample = self.samples[0]
