@@ -6,7 +6,6 @@ from numpy.testing import assert_array_equal
 
 from assignment_by_highs import best_value
 from shortlist import assign
-from shortlist.assignment import solve_assignment
 from shortlist.assignment.integers import FixedPoint, solve_integers
 from shortlist.exceptions import CapacityError
 
@@ -19,7 +18,7 @@ def test_a_row_makes_way_for_one_without_an_alternative():
 def test_a_chain_of_rows_moves_on():
     """Each row gives up its first choice for the next, and the last is left alone."""
     values = [[0, 9, 8, 0], [0, 9, 0, 8], [0, 10, 0, 0], [0, 0, 9, 1]]
-    found = solve_assignment(values, [1, 1, 1])
+    found = assign(values, [1, 1, 1], return_details=True)
     assert_array_equal(found.columns, [0, 3, 1, 2])
     assert found.value == found.bound == 27
 
@@ -32,7 +31,7 @@ def test_leaving_alone_is_preferred_when_it_is_worth_as_much():
 @pytest.mark.parametrize("values", [np.zeros((0, 3)), np.zeros((4, 1)), np.ones((0, 1))])
 def test_no_rows_or_no_columns(values):
     """With nothing to choose from, nothing is chosen."""
-    found = solve_assignment(values, [2] * (values.shape[1] - 1))
+    found = assign(values, [2] * (values.shape[1] - 1), return_details=True)
     assert_array_equal(found.columns, np.zeros(len(values)))
     assert found.value == found.bound == values[:, 0].sum()
 
@@ -40,14 +39,18 @@ def test_no_rows_or_no_columns(values):
 def test_limits_of_zero_close_a_column_a_segment_or_everything():
     """Their price is the most that a row would pay."""
     values = [[0, 3, 1], [0, 2, 5]]
-    closed = solve_assignment(values, [0, 1])
+    closed = assign(values, [0, 1], return_details=True)
     assert_array_equal(closed.columns, [0, 2])
     assert closed.prices.tolist() == [3, 1]
-    nothing = solve_assignment(values, [1, 1], total=0)
+    nothing = assign(values, [1, 1], total=0, return_details=True)
     assert_array_equal(nothing.columns, [0, 0])
     assert (nothing.total_price, nothing.bound) == (5, 0)
-    segment = solve_assignment(
-        values, [1, 1], segments=["a", "b"], segment_capacities={"a": 1, "b": 0}
+    segment = assign(
+        values,
+        [1, 1],
+        segments=["a", "b"],
+        segment_capacities={"a": 1, "b": 0},
+        return_details=True,
     )
     assert_array_equal(segment.columns, [1, 0])
     assert segment.segment_prices == {"a": 0, "b": 5}
@@ -144,7 +147,7 @@ def test_hundreds_of_rows_that_compete(rng, n_segments, coarse):
             "segments": rng.integers(n_segments, size=400),
             "segment_capacities": {s: int(rng.integers(5, 60)) for s in range(n_segments)},
         }
-        found = solve_assignment(values, **problem)
+        found = assign(values, **problem, return_details=True)
         assert found.value == pytest.approx(best_value(values, **problem), rel=1e-9)
         assert found.bound == pytest.approx(found.value, rel=1e-12)
 

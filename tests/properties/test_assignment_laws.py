@@ -8,7 +8,6 @@ from numpy.testing import assert_array_equal
 
 from assignment_by_highs import best_value, written_out
 from shortlist import assign
-from shortlist.assignment import solve_assignment
 
 tied = st.sampled_from([-1.0, 0.0, 0.5, 1.0, 2.0])
 fine = st.floats(-10, 10)
@@ -49,7 +48,7 @@ def counts_within(problem, columns):
 def test_the_optimum_is_that_of_highs_and_its_prices_prove_it(instance):
     """The assignment keeps the limits; its value equals that of HiGHS and the dual bound."""
     problem = written_out(**instance)
-    found = solve_assignment(**instance)
+    found = assign(return_details=True, **instance)
     assert counts_within(problem, found.columns)
     assert not np.isneginf(
         np.asarray(instance["values"])[np.arange(len(problem.gains)), found.columns]
@@ -63,7 +62,7 @@ def test_the_optimum_is_that_of_highs_and_its_prices_prove_it(instance):
 @given(instances())
 def test_prices_of_limits_that_do_not_bind_are_zero(instance):
     """Complementary slackness holds for classes, segments and the total; no price is negative."""
-    problem, found = written_out(**instance), solve_assignment(**instance)
+    problem, found = written_out(**instance), assign(return_details=True, **instance)
     by_class = np.bincount(found.columns, minlength=problem.classes.size + 1)[1:]
     assert (found.prices >= 0).all()
     assert not found.prices[by_class < problem.classes].any()
@@ -78,7 +77,7 @@ def test_prices_of_limits_that_do_not_bind_are_zero(instance):
 @given(instances())
 def test_strictly_above_the_prices_there_is_no_choice(instance):
     """A row with a single best column after prices has that column in the optimum."""
-    problem, found = written_out(**instance), solve_assignment(**instance)
+    problem, found = written_out(**instance), assign(return_details=True, **instance)
     net = problem.gains - found.prices - found.total_price
     if problem.names:
         prices = np.array([found.segment_prices[name] for name in problem.names])
@@ -97,12 +96,12 @@ def test_more_capacity_is_never_worth_less(instance, data):
     if m == 0:
         return
     j = data.draw(st.integers(0, m - 1))
-    found = solve_assignment(**instance)
+    found = assign(return_details=True, **instance)
     if instance["capacities"][j] is None:
         return
     more = list(instance["capacities"])
     more[j] += 1
-    better = solve_assignment(**(instance | {"capacities": more}))
+    better = assign(return_details=True, **(instance | {"capacities": more}))
     assert better.value >= found.value - 1e-9
     assert better.value <= found.value + found.prices[j] + 1e-9
     if instance["total"] is None and "segments" not in instance:

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from shortlist import Capacity, calibrate_threshold
-from shortlist.assignment import solve_assignment
+from shortlist import Capacity, assign, calibrate_threshold
 from shortlist.theory import KnownDensities, OptimalRule
 
 
@@ -49,7 +48,7 @@ def test_several_rare_classes_have_a_proven_optimum():
     classes = KnownDensities(densities, {0: 0.9, 1: 0.06, 2: 0.04})
     X, y = classes.sample(20_000, random_state=0)
     gains = classes.posterior(X) / [np.inf, 0.06, 0.04]  # nothing for leaving an item alone
-    solved = solve_assignment(gains, [1_200, 800])
+    solved = assign(gains, [1_200, 800], return_details=True)
     found = [(solved.columns[y == j] == j).mean() for j in (1, 2)]
     assert solved.value == pytest.approx(solved.bound)
     assert sum(found) == pytest.approx(solved.value / len(X), abs=0.03)

@@ -19,7 +19,7 @@ from .integers import FixedPoint, solve_integers
 
 @dataclass(frozen=True)
 class Assignment:
-    """The best assignment, and prices that prove it; made by :func:`solve_assignment`.
+    """The best assignment, and prices that prove it; made by :func:`~shortlist.assign`.
 
     Attributes
     ----------
@@ -55,7 +55,8 @@ def assign(
     segment_capacities: Mapping[Any, Any] | None = None,
     ids: ArrayLike | None = None,
     random_state: Any = None,
-) -> Ints:
+    return_details: bool = False,
+) -> Any:
     """Choose a column for each row within the limits: the sum of the chosen values is maximal.
 
     Parameters
@@ -77,15 +78,18 @@ def assign(
         Identifiers that break ties, by a keyed hash; row positions by default.
     random_state : int, RandomState instance or None, default=None
         Key of the hash; `None` is a fixed key.
+    return_details : bool, default=False
+        Return an `Assignment` rather than the columns alone.
 
     Returns
     -------
     ndarray of int, shape (n_rows,)
         The column chosen for each row: an exact optimum.
-
-    See Also
-    --------
-    shortlist.assignment.solve_assignment : The same, with prices that prove the optimum.
+    Assignment
+        With ``return_details=True``: `columns`, `value`, and prices that prove the optimum:
+        `prices`, `total_price`, `segment_prices` and `bound`. If a row, after paying the prices, is
+        worth strictly more in one column than in all others, it has that column in every optimum.
+        No assignment is worth more than `bound`.
 
     Notes
     -----
@@ -122,53 +126,12 @@ def assign(
     ...     segment_capacities={"north": 1, "south": 1},
     ... ).tolist()
     [1, 0, 1]
-    """
-    return solve_assignment(
-        values,
-        capacities,
-        total=total,
-        segments=segments,
-        segment_capacities=segment_capacities,
-        ids=ids,
-        random_state=random_state,
-    ).columns
 
-
-def solve_assignment(
-    values: ArrayLike,
-    capacities: Sequence[Any],
-    *,
-    total: Any = None,
-    segments: ArrayLike | None = None,
-    segment_capacities: Mapping[Any, Any] | None = None,
-    ids: ArrayLike | None = None,
-    random_state: Any = None,
-) -> Assignment:
-    """Solve the problem of :func:`~shortlist.assign`, and return prices that prove the optimum.
-
-    If a row, after paying the prices, is worth strictly more in one column than in all others, it
-    has that column in every optimum. No assignment is worth more than `bound`.
-
-    Parameters
-    ----------
-    values, capacities, total, segments, segment_capacities, ids, random_state
-        As for :func:`~shortlist.assign`.
-
-    Returns
-    -------
-    Assignment
-        With `columns`, `value`, `prices`, `total_price`, `segment_prices` and `bound`.
-
-    Examples
-    --------
     One more place in column 1 is worth 3, because the third row would take it:
 
-    >>> from shortlist.assignment import solve_assignment
-    >>> found = solve_assignment([[0, 5, 1], [0, 6, 4], [0, 3, 0]], [1, 1])
-    >>> found.columns.tolist(), found.value, found.bound
-    ([1, 2, 0], 9.0, 9.0)
-    >>> found.prices.tolist()
-    [3.0, 0.0]
+    >>> found = assign([[0, 5, 1], [0, 6, 4], [0, 3, 0]], [1, 1], return_details=True)
+    >>> found.columns.tolist(), found.value, found.bound, found.prices.tolist()
+    ([1, 2, 0], 9.0, 9.0, [3.0, 0.0])
     """
     gains, left_alone = _check_values(values)
     n, m = gains.shape
@@ -178,6 +141,8 @@ def solve_assignment(
     keys = keys_by_id(check_ids(ids, n), seed=check_seed(random_state))
     scale = FixedPoint.for_gains(gains)
     columns, found = solve_integers(scale.to_integers(gains), limits, segment_of, keys)
+    if not return_details:
+        return columns
     prices = scale.to_floats(found)
     flagged, alone = np.flatnonzero(columns), left_alone.sum()
     # No assignment exceeds the price of all limits, and what rows keep beyond it.

@@ -19,7 +19,7 @@ class KnownDensities:
     The posterior of the rare class is the score of the optimal rule: it rises with the likelihood
     ratio :math:`f_0 / \sum_{j \neq 0} \pi_j f_j`. A threshold that is calibrated on many simulated
     items is therefore the optimal rule, up to a sampling error that its interval bounds. For
-    several rare classes, :func:`~shortlist.assignment.solve_assignment` finds the optimum of such
+    several rare classes, :func:`~shortlist.assign` finds the optimum of such
     a sample.
 
     Parameters
