@@ -168,7 +168,7 @@ class JointRule:
             overall = rule(margins.of_any, total, capacities.n_rare, segments)
         shut = {j for j, each in classes.items() if each.calibrations[0].flags_nothing}
         if shut:  # their items go to other classes
-            return replace(self, closed=shut | self.closed)._with_thresholds(
+            return replace(self, closed=self.closed | shut)._with_thresholds(
                 unseen, guarantee, error
             )
         return replace(self, classes=classes, overall=overall)
