@@ -261,7 +261,7 @@ MUTANTS = [
     Mutant("a capacity of what is left", "thresholds/lists.py", "most = Capacity.count(capacity.max_flags(scores.size, prevalence))", "most = Capacity.count(2 * capacity.max_flags(scores.size, prevalence))", TIERS),
     Mutant("a tier that calibration reaches", "thresholds/rules.py", 'replace(terms, guarantee="confident", n_batches=1, worth=worth)', 'replace(terms, guarantee="expected", n_batches=1, worth=worth)', TIERS),
     Mutant("one threshold to act on for all folds", "thresholds/rules.py", "np.arange(rare.size) if fold_of is None else np.flatnonzero(fold_of == fold)", "np.arange(rare.size)", TIERS),
-    Mutant("one test for all rows of an id", "tables/select.py", "_precise(model, ranked, places, precision, pool.n_scored, notes)", "_precise(model, ranked, places, precision, len(ranked), notes)", ("tests/tables/test_lists.py", "-k", "precis")),
+    Mutant("one test for all rows of an id", "tables/select.py", "keys, self.n_scored, precision)", "keys, len(self.cases), precision)", ("tests/tables/test_lists.py", "-k", "precis")),
     Mutant("precision tested at many places", "thresholds/_worth.py", "share = promise.error / max(places.size, 1)", "share = promise.error", ("tests/thresholds/test_precision.py",)),
     # Probes, and what they say
     Mutant("probes beyond all flags", "online/_pacing.py", "and ints[USED] + drawn < ints[TOTAL]", "and True", PROBES),
@@ -288,7 +288,7 @@ MUTANTS = [
     Mutant("one case too many comes", "thresholds/turnout.py", "return n_before", "return n_before + 1", TURNOUT),
     Mutant("larger numbers forgotten", "thresholds/turnout.py", "law[-1] += moved[-1]", "pass", TURNOUT),
     Mutant("days over the slots for certain not counted", "thresholds/turnout.py", "return int(sure.sum()) + Fraction(", "return Fraction(", TURNOUT),
-    Mutant("chances in the order of the table", "tables/select.py", "_invited(count, ranked.chances, confidence)", "_invited(count, ranked.chances[np.argsort(ranked.numbers)], confidence)", INVITED),
+    Mutant("chances in the order of the table", "tables/select.py", "self._invited(ranking.cases.chances if by_column", "self._invited(ranking.cases.chances[np.argsort(ranking.cases.numbers)] if by_column", INVITED),
 ]  # fmt: skip
 
 

@@ -111,13 +111,13 @@ def test_lists_without_ids_and_with_exclusions(table_fit, path, whole, in_pieces
 
 def test_a_pool_holds_few_rows(table_fit, path, in_pieces, monkeypatch):
     """No more rows than twice the list and a chunk are ever held."""
-    sizes, add = [], select._Pool.add
+    sizes, add = [], select._Ranking.add
 
     def counted(pool, cases):
         add(pool, cases)
         sizes.append(pool._n_held)
 
-    monkeypatch.setattr(select._Pool, "add", counted)
+    monkeypatch.setattr(select._Ranking, "add", counted)
     in_pieces()
     select_rows(table_fit.model, path, count=20)
     assert max(sizes) <= 40 + 100

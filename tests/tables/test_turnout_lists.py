@@ -60,9 +60,9 @@ def test_past_numbers_of_slots_if_everyone_comes(table_fit, table):
         ({"turnout": "nothing"}, "no column 'nothing', which turnout="),
         ({"turnout": "amount"}, "must hold probabilities from 0 to 1; got"),
         ({"turnout": "country"}, "'country'"),
-        ({"turnout": 0.5, "probe": 0.1}, "past numbers of slots cannot be combined with"),
-        ({"turnout": 0.5, "work": WorkColumns(worth=0.1)}, "slots cannot be combined"),
-        ({"turnout": 0.5, "segment": "country", "count": {"ar": 3}}, "slots cannot be combined"),
+        ({"turnout": 0.5, "probe": 0.1}, "probe=... cannot be combined with"),
+        ({"turnout": 0.5, "work": WorkColumns(worth=0.1)}, "turnout=... cannot be combined"),
+        ({"turnout": 0.5, "segment": "country", "count": {"ar": 3}}, "cannot be combined with"),
     ],
 )
 def test_what_does_not_go_together_is_refused(table_fit, table, options, message):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,6 +23,7 @@ from ..thresholds.lists import promised_precision
 from ..thresholds.precision import CommonScores
 from ..worth import Worth, expected_worth
 from ._labels import RepeatedIds
+from ._source import listed as listed_names
 from .cases import CaseReader, CaseRows
 from .columns import Feature, Place
 from .model import TableModel
@@ -43,10 +43,8 @@ _COLUMNS = {
     "probability": "double",
     "reasons": "string",
 }
-#: More columns of a list with probes: how a row got its place, and with which probability.
-_PROBE_COLUMNS = {"selected_by": "string", "inclusion": "double"}
-_TIER_COLUMNS = {"tier": "string"}
-_SHOWN = 8
+#: With probes: how a row got its place, and with which probability; with tiers: which one.
+_MORE_COLUMNS = {"selected_by": "string", "inclusion": "double", "tier": "string"}
 #: Rows that are held besides those of the list, until the last ones are dropped.
 _SPARE = 1 << 16
 
@@ -177,17 +175,9 @@ def select_rows(
         that raised the score; and notes.
     """
     work = (work or WorkColumns()).for_list(model.schema.work)
-    worth = None if precision is None else Worth.precision(precision)
-    promised_precision(worth, act, probe=check_probe(probe))
-    _check_count(count, segment, probe, work, precision=precision, act=act)
-    invites, length = turnout is not None or np.ndim(count) > 0, count  # type: ignore[arg-type]
-    if invites:
-        _check_invites(segment, probe, work, act)
-        length = None if isinstance(turnout, str) else _invited(count, turnout, confidence)
+    length = _Length(count, segment, turnout, confidence, probe, precision, act, work)
     on_progress = on_progress or (lambda step, done, total: None)
     model = replace(model, schema=replace(model.schema, work=work if work.columns else None))
-    needs_all = probe or work.is_given or isinstance(count, Mapping) or act is not None
-    pool = _Pool(model, None if needs_all else length)
     read = CaseReader(
         model,
         path,
@@ -197,51 +187,31 @@ def select_rows(
         segment=segment,
         turnout=turnout if isinstance(turnout, str) else None,
         widens=True,
-        taken={**_COLUMNS, **_PROBE_COLUMNS, **_TIER_COLUMNS},
+        taken={**_COLUMNS, **_MORE_COLUMNS},
         reading=reading,
         on_progress=lambda n_rows: on_progress(f"{n_rows:,} rows scored", 0, 0),
     )
-    for cases in read:
-        pool.add(cases)
-    once = "which takes one place of the list, with its highest score."
-    notes = [*read.notes, *pool.ids.notes(read.id, once)]
-    ranked = pool.ranked()
-    if invites:
-        length = _invited(count, ranked.chances, confidence) if length is None else length
-        notes.append(_about_invited(length, count, turnout, confidence))
-    more: dict[str, Any] = {}
-    if work.is_given:
-        places = _most_value(model, ranked, length, work, notes)
-    else:
-        n_acted = 0 if act is None else _length(model, ranked, act, pool.n_scored)[0]
-        rest = ranked.take(np.arange(n_acted, len(ranked)))
-        places = n_acted + _cut(rest, length, read, segment, path, notes)
-        if act is not None:
-            more = {"tier": ["act"] * n_acted + ["review"] * places.size}
-            places = np.concatenate([np.arange(n_acted), places])
-        if precision is not None:
-            places = _precise(model, ranked, places, precision, pool.n_scored, notes)
-        if check_probe(probe):
-            places, more = _with_probes(model, ranked, places, probe)
-    listed = ranked.take(places)
+    ranking = _Ranking(read, length.most_rows())
+    places, more = length.places(ranking)
+    listed, notes = ranking.cases.take(places), ranking.notes
     if listed.names is None and (n_copies := int(listed.X.duplicated().sum())):
         notes.append(
             f"{n_copies:,} rows of the list are copies of other rows in all columns that the model "
             "uses, and take places of their own. If a column names the case, use id=..."
         )
+    has_probabilities = model.gives_probabilities and len(listed) > 0
     named = {} if read.id is None else {read.id: listed.names}
     columns = {
         "rank": np.arange(1, len(listed) + 1),
         "row": listed.numbers + 1,
         **named,
         "score": listed.scores,
-        "probability": _probabilities(model, listed),
+        "probability": model.probabilities(listed.X) if has_probabilities else [None] * len(listed),
         **({"reasons": reasons_for(model, listed.X, on_progress=on_progress)} if reasons else {}),
         **more,
         **listed.carried(),
     }
-    extra = {**_PROBE_COLUMNS, **_TIER_COLUMNS}
-    types = {**_COLUMNS, **dict.fromkeys(named, "string"), **extra, **read.types}
+    types = {**_COLUMNS, **dict.fromkeys(named, "string"), **_MORE_COLUMNS, **read.types}
     return Selection(
         {name: list(pd.Series(column, dtype=object)) for name, column in columns.items()},
         {name: types[name] for name in columns},
@@ -249,58 +219,6 @@ def select_rows(
         read.n_read,
         notes,
         read.monitor.findings(),
-    )
-
-
-def _check_count(
-    count: Any, segment: str | None, probe: float, work: WorkColumns, **promised: float | None
-) -> None:
-    if (count is None) != (work.budget is not None):
-        raise TableError(
-            "Say how long the list may be: count=50, or budget=480 with effort=..., but not both."
-        )
-    for option, given in {"segment": segment, "probe": probe or None, **promised}.items():
-        if work.is_given and given is not None:
-            raise TableError(
-                f"{option}=... cannot be combined with value=..., effort=... or worth=... Make a "
-                "list of its own for each."
-            )
-    if count is None:
-        return
-    if isinstance(count, Mapping) == (segment is None):
-        raise TableError(
-            "segment=... and a count for each segment belong together, as in: segment=team and "
-            "count=north=20,south=30"
-        )
-    counts = count.values() if isinstance(count, Mapping) else np.ravel(count).tolist()
-    if min(counts, default=0) < 0:
-        raise TableError(f"count must not be negative; got {min(counts)}.")
-
-
-def _check_invites(segment: str | None, probe: float, work: WorkColumns, act: float | None) -> None:
-    if segment or probe or work.is_given or act is not None:
-        raise TableError(
-            "turnout=... and past numbers of slots cannot be combined with segment=..., probe=..., "
-            "act=..., value=..., effort=... or worth=... Make a list of its own for each."
-        )
-
-
-def _invited(slots: Any, turnout: Any, confidence: float) -> int:
-    """Return how many cases to invite for some slots; everyone comes unless something is said."""
-    if isinstance(turnout, tuple):
-        return count_invitations(slots, history=turnout, confidence=confidence)
-    if isinstance(turnout, np.ndarray):
-        return count_invitations(slots, chances=turnout, confidence=confidence)
-    return count_invitations(slots, rate=1 if turnout is None else turnout, confidence=confidence)
-
-
-def _about_invited(count: Any, slots: Any, turnout: Any, confidence: float) -> str:
-    past = "a number of slots like those of the past" if np.ndim(slots) else f"{slots:,} slots"
-    who = {str: f"as {turnout!r} says", tuple: "as often as before", type(None): "all"}
-    return (
-        f"{count:,} cases are invited for {past}. More come than there are slots with a "
-        f"probability of at most {stated_percent(float(1 - exact(confidence)))}, if cases come "
-        f"independently of each other, and {who.get(type(turnout), f'at a rate of {turnout}')}."
     )
 
 
@@ -321,142 +239,208 @@ def read_slots(path: Path) -> list[int]:
 # --- who gets on the list ---
 
 
-class _Pool:
-    """Keeps the rows that can be on a list of `most` rows; all of them if that is None.
+class _Ranking:
+    """The cases of a table that can be on a list of `most` rows, ranked; all if that is None.
 
-    A row that is behind enough others now is behind them at the end as well.
+    A row that is behind enough others now is behind them at the end as well. An id that occurs more
+    than once is one case, and as many tests of a promised precision as it has rows: `n_scored`
+    counts rows. `notes` say what becomes of the cases.
     """
 
-    def __init__(self, model: TableModel, most: Any) -> None:
-        self._model, self._most = model, most
+    def __init__(self, read: CaseReader, most: int | None) -> None:
+        self.read, self.model, self._most = read, read.model, most
         self._parts: list[CaseRows] = []
         self._n_held = self.n_scored = 0
-        self.ids = RepeatedIds()
+        ids = RepeatedIds()
+        for cases in read:
+            if cases.names is not None:
+                ids.add(cases.names)
+            self.add(cases)
+        self.cases = self._ranked()
+        once = "which takes one place of the list, with its highest score."
+        self.notes = [*read.notes, *ids.notes(read.id, once)]
 
     def add(self, cases: CaseRows) -> None:
-        """Look at some rows."""
-        if cases.names is not None:
-            self.ids.add(cases.names)
+        """Score some rows, and drop those that have no chance any more."""
         scores = np.zeros(0)
         if len(cases):
-            scores = np.asarray(self._model.classifier.score_samples(cases.X), dtype=np.float64)
+            scores = np.asarray(self.model.classifier.score_samples(cases.X), dtype=np.float64)
         self._parts.append(replace(cases, scores=scores))
         self._n_held += len(cases)
         self.n_scored += len(cases)
         if self._most is not None and self._n_held > 2 * self._most + _SPARE:
-            ranked = self.ranked()
+            ranked = self._ranked()
             self._parts = [ranked.take(np.arange(min(self._most, len(ranked))))]
             self._n_held = len(self._parts[0])
 
-    def ranked(self) -> CaseRows:
+    def _ranked(self) -> CaseRows:
         """Return the rows, the most suspicious first; each id with its highest score only."""
         cases = CaseRows.joined(self._parts)
-        keys = self._model.tie_keys(cases.X, cases.ids)
+        keys = self.model.tie_keys(cases.X, cases.ids)
         order = np.lexsort((cases.numbers, keys, -lift(cases.scores)))
         if cases.names is not None:
             order = order[~pd.Series(cases.names[order]).duplicated().to_numpy()]
         return cases.take(order)
 
-
-def _most_value(
-    model: TableModel, cases: CaseRows, count: Any, work: WorkColumns, notes: list[str]
-) -> Rows:
-    """Return the places of most expected value, the highest value per unit of effort first."""
-    p = model.probabilities(cases.X)
-    found = work.choose(p, cases.values, cases.efforts, count)
-    notes.append(work.in_words(found))
-    worth = expected_worth(p, values=cases.values, efforts=cases.efforts)
-    chosen = np.flatnonzero(found.flagged)
-    return chosen[np.argsort(-worth[chosen], kind="stable")]
+    def precise(self, places: Rows, precision: float) -> tuple[int, CommonScores]:
+        """Return how many of some places keep a precision, and which scores they compare to."""
+        first = self.cases.take(places)
+        common = self.model.classifier.rule_.common_scores(by_ids=first.ids is not None)
+        keys = self.model.tie_keys(first.X, first.ids)
+        return common.length(first.scores, keys, self.n_scored, precision), common
 
 
-def _cut(
-    cases: CaseRows,
-    count: Any,
-    read: CaseReader,
-    segment: str | None,
-    path: Path,
-    notes: list[str],
-) -> Rows:
-    """Return the first places of all rows, or of each segment; note where there are too few."""
-    ranked = {str(path): (np.arange(len(cases)), count)}
-    if isinstance(count, Mapping):
-        _check_segments(count, read.segments, segment, path, notes)
-        ranked = {repr(n): (np.flatnonzero(cases.segments == n), k) for n, k in count.items()}
-    notes += [
-        f"{name} has only {rows.size:,} cases to list, fewer than {most:,}; all are listed."
-        for name, (rows, most) in ranked.items()
-        if rows.size < most
-    ]
-    places = [rows[:most] for rows, most in ranked.values()]
-    return np.sort(np.concatenate([np.zeros(0, np.intp), *places]))
+@dataclass(frozen=True)
+class _Length:
+    """How long a list is: what :func:`select_rows` says about it, checked."""
 
+    count: Any
+    segment: str | None
+    turnout: Any
+    confidence: float
+    probe: float
+    precision: float | None
+    act: float | None
+    work: WorkColumns
 
-def _precise(
-    model: TableModel,
-    cases: CaseRows,
-    places: Rows,
-    precision: float,
-    n_scored: int,
-    notes: list[str],
-) -> Rows:
-    """Return the first of some places, so many as keep a precision; note if that is not all.
+    def __post_init__(self) -> None:
+        worth = None if self.precision is None else Worth.precision(self.precision)
+        promised_precision(worth, self.act, probe=check_probe(self.probe))
+        if (self.count is None) != (self.work.budget is not None):
+            raise TableError(
+                "Say how long the list may be: count=50, or budget=480 with effort=..., but not "
+                "both."
+            )
+        self._check_alone()
+        if isinstance(self.count, Mapping) == (self.segment is None) and self.count is not None:
+            raise TableError(
+                "segment=... and a count for each segment belong together, as in: segment=team and "
+                "count=north=20,south=30"
+            )
+        counts = self.count.values() if isinstance(self.count, Mapping) else np.ravel(self.count)
+        if self.count is not None and min(counts, default=0) < 0:
+            raise TableError(f"count must not be negative; got {min(counts)}.")
 
-    An id that occurs more than once has one place of the list, and as many tests as rows.
-    """
-    k, common = _length(model, cases.take(places), precision, n_scored)
-    if k < places.size:
-        needed, n_common = common.fewest(places.size, n_scored, precision), common.scores.size
-        more = f" Any list needs {needed:,} of these." if n_common < needed else ""
-        notes.append(
-            f"The list has {k:,} of {places.size:,} places: of a longer one, less than "
-            f"{stated_percent(precision)} might be rare on average, judged by {n_common:,} "
-            f"calibration cases that are known to be common.{more}"
+    def _check_alone(self) -> None:
+        """Refuse what lists of values and of invitations cannot have."""
+        others = {"segment": self.segment, "probe": self.probe or None, "act": self.act}
+        if self.work.is_given:
+            others |= {"precision": self.precision, "turnout": self.invites or None}
+        given = [option for option, value in others.items() if value is not None]
+        if given and (self.work.is_given or self.invites):
+            raise TableError(
+                f"{given[0]}=... cannot be combined with value=..., effort=..., worth=..., "
+                "turnout=... or past numbers of slots. Make a list of its own for each."
+            )
+
+    @property
+    def invites(self) -> bool:
+        """Whether `count` is a number of slots, for which more cases are invited."""
+        return self.turnout is not None or np.ndim(self.count) > 0
+
+    def most_rows(self) -> int | None:
+        """Return how many rows can be on the list; None if that depends on all of them."""
+        if self.probe or self.act is not None or self.work.is_given or self.segment is not None:
+            return None
+        if self.invites:
+            return None if isinstance(self.turnout, str) else self._invited(self.turnout)
+        return int(self.count)
+
+    def places(self, ranking: _Ranking) -> tuple[Rows, dict[str, Any]]:
+        """Return who gets on the list, and its columns that say how."""
+        if self.work.is_given:
+            return self._most_value(ranking), {}
+        acted: Rows = np.arange(0)
+        if self.act is not None:
+            acted = np.arange(ranking.precise(np.arange(len(ranking.cases)), self.act)[0])
+        places = self._cut(ranking, acted.size)
+        if self.precision is not None:
+            places = self._precise(ranking, places, self.precision)
+        if check_probe(self.probe):
+            return _with_probes(ranking, places, self.probe)
+        tiers = ["act"] * acted.size + ["review"] * places.size
+        return np.concatenate([acted, places]), {} if self.act is None else {"tier": tiers}
+
+    def _most_value(self, ranking: _Ranking) -> Rows:
+        """Return the places of most expected value, the highest value per unit of effort first."""
+        cases, p = ranking.cases, ranking.model.probabilities(ranking.cases.X)
+        found = self.work.choose(p, cases.values, cases.efforts, self.count)
+        ranking.notes.append(self.work.in_words(found))
+        worth = expected_worth(p, values=cases.values, efforts=cases.efforts)
+        chosen = np.flatnonzero(found.flagged)
+        return chosen[np.argsort(-worth[chosen], kind="stable")]
+
+    def _invited(self, turnout: Any) -> int:
+        """Return how many cases to invite; everyone comes unless something is said."""
+        name = {tuple: "history", np.ndarray: "chances"}.get(type(turnout), "rate")
+        said: dict[str, Any] = {name: 1 if turnout is None else turnout}
+        return count_invitations(self.count, confidence=self.confidence, **said)
+
+    def _cut(self, ranking: _Ranking, start: int) -> Rows:
+        """Return the first places of all rows, or of each segment; note where there are too few."""
+        rows, count = np.arange(start, len(ranking.cases)), self.count
+        if self.invites:
+            by_column = isinstance(self.turnout, str)
+            count = self._invited(ranking.cases.chances if by_column else self.turnout)
+            ranking.notes.append(self._about_invited(count))
+        ranked = {str(ranking.read.path): (rows, count)}
+        if isinstance(count, Mapping):
+            self._check_segments(ranking)
+            own = ranking.cases.take(rows).segments
+            ranked = {repr(name): (rows[own == name], most) for name, most in count.items()}
+        ranking.notes.extend(
+            f"{name} has only {rows.size:,} cases to list, fewer than {most:,}; all are listed."
+            for name, (rows, most) in ranked.items()
+            if rows.size < most
         )
-    return places[:k]
+        places = [rows[:most] for rows, most in ranked.values()]
+        return np.sort(np.concatenate([np.zeros(0, np.intp), *places]))
 
-
-def _length(
-    model: TableModel, first: CaseRows, precision: float, n_scored: int
-) -> tuple[int, CommonScores]:
-    """Return how many of the first rows of a ranking keep a precision, and what they compare to."""
-    common = model.classifier.rule_.common_scores(by_ids=first.ids is not None)
-    keys = model.tie_keys(first.X, first.ids)
-    return common.length(first.scores, keys, n_scored, precision), common
-
-
-def _check_segments(
-    count: Mapping[str, int],
-    segments: Counter[str],
-    segment: str | None,
-    path: Path,
-    notes: list[str],
-) -> None:
-    unknown = [name for name in count if name not in segments]
-    if unknown:
-        raise TableError(
-            f"count=... names {unknown[0]!r}, which does not occur in the column {segment!r} of "
-            f"{path}. Its values are {_shown(sorted(segments))}."
-        )
-    unnamed = [name for name in sorted(segments) if name not in count]
-    if unnamed:
-        n_rows = sum(segments[name] for name in unnamed)
-        notes.append(
-            f"{n_rows:,} rows with {segment!r} = {_shown(unnamed)} get no place: count=... does "
-            "not name them."
+    def _about_invited(self, n_invited: int) -> str:
+        past = "a number of slots like those of the past"
+        slots = past if np.ndim(self.count) else f"{self.count:,} slots"
+        often = "all" if self.turnout is None else "as often as turnout=... says"
+        return (
+            f"{n_invited:,} cases are invited for {slots}. More come than there are slots with a "
+            f"probability of at most {stated_percent(float(1 - exact(self.confidence)))}, if cases "
+            f"come independently of each other, and {often}."
         )
 
+    def _check_segments(self, ranking: _Ranking) -> None:
+        known = ranking.read.segments
+        unknown = [name for name in self.count if name not in known]
+        if unknown:
+            raise TableError(
+                f"count=... names {unknown[0]!r}, which does not occur in the column "
+                f"{self.segment!r} of {ranking.read.path}. Its values are "
+                f"{listed_names(sorted(known))}."
+            )
+        unnamed = [name for name in sorted(known) if name not in self.count]
+        if unnamed:
+            ranking.notes.append(
+                f"{sum(known[name] for name in unnamed):,} rows with {self.segment!r} = "
+                f"{listed_names(unnamed)} get no place: count=... does not name them."
+            )
 
-def _shown(names: list[str]) -> str:
-    return ", ".join(map(repr, names[:_SHOWN])) + (", ..." if len(names) > _SHOWN else "")
+    def _precise(self, ranking: _Ranking, places: Rows, precision: float) -> Rows:
+        """Return the first of some places, so many as keep a precision; note if that is not all."""
+        k, common = ranking.precise(places, precision)
+        if k < places.size:
+            needed = common.fewest(places.size, ranking.n_scored, precision)
+            n_common = common.scores.size
+            more = f" Any list needs {needed:,} of these." if n_common < needed else ""
+            ranking.notes.append(
+                f"The list has {k:,} of {places.size:,} places: of a longer one, less than "
+                f"{stated_percent(precision)} might be rare on average, judged by {n_common:,} "
+                f"calibration cases that are known to be common.{more}"
+            )
+        return places[:k]
 
 
-def _with_probes(
-    model: TableModel, cases: CaseRows, chosen: Rows, probe: float
-) -> tuple[Rows, dict[str, Any]]:
+def _with_probes(ranking: _Ranking, chosen: Rows, probe: float) -> tuple[Rows, dict[str, Any]]:
     """Give the last places to rows below the cut; they stand where their scores put them."""
-    seed = probe_seed(check_seed(model.classifier.random_state))
-    keys = tie_keys_of(cases.X, cases.names, seed=seed)
+    cases = ranking.cases
+    seed = probe_seed(check_seed(ranking.model.classifier.random_state))
     codes = None
     if cases.segments is not None:
         codes = np.unique(cases.segments.astype(str), return_inverse=True)[1]
@@ -464,16 +448,10 @@ def _with_probes(
         np.isin(np.arange(len(cases)), chosen),
         -np.arange(len(cases), dtype=np.float64),  # the order is known, and has no ties
         lambda rows: np.zeros(rows.size),
-        keys,
+        tie_keys_of(cases.X, cases.names, seed=seed),
         check_probe(probe),
         groups=codes,
     )
     listed = np.flatnonzero(drawn.flagged)
     selected_by = np.where(drawn.is_probe[listed], PROBE, BY_SCORE)
     return listed, {"selected_by": selected_by, "inclusion": drawn.probabilities[listed]}
-
-
-def _probabilities(model: TableModel, listed: CaseRows) -> Any:
-    if not model.gives_probabilities or not len(listed):
-        return [None] * len(listed)
-    return model.probabilities(listed.X)
