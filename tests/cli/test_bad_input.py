@@ -110,7 +110,7 @@ def test_gaps_everywhere_are_no_reason_to_stop(cases, tmp_path):
     assert result.exit_code == 0, result.output
 
 
-@pytest.mark.parametrize("command", ["select", "flag", "evaluate", "evaluate --capacities"])
+@pytest.mark.parametrize("command", ["select", "flag", "evaluate"])
 def test_commands_refuse_what_does_not_fit_the_model(command, model_file, new_cases, tmp_path):
     """A missing column, a changed type, a file that is no model, a file that is not there."""
     more = {"select": ("--count", "5"), "flag": ("-o", tmp_path / "out.csv")}.get(command, ())

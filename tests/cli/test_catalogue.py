@@ -778,7 +778,6 @@ COMMANDS = {
     "flag": (),
     "select": ("--count", "20"),
     "evaluate": (),
-    "evaluate --capacities": (),
 }
 
 
@@ -851,7 +850,7 @@ def test_flag(name, recent, models, answers, tmp_path):
     _check_later("flag", name, recent, models, answers, tmp_path)
 
 
-@pytest.mark.parametrize("command", ["select", "evaluate", "evaluate --capacities"])
+@pytest.mark.parametrize("command", ["select", "evaluate"])
 @pytest.mark.parametrize("name", ["decimal commas, said", "ragged", "total", "days first, said"])
 def test_other_commands(command, name, recent, models, answers, tmp_path):
     """They read files as `flag` does."""

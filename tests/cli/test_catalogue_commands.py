@@ -120,7 +120,6 @@ COMMANDS = {
     "flag": (),
     "check": (),
     "evaluate": (),
-    "evaluate --capacities": (),
     "recalibrate": ("-o", "OUT"),
 }
 for command, more in COMMANDS.items():
@@ -213,7 +212,7 @@ for strange, (table, words) in STRANGE.items():
     entry(f"check: {strange}", lambda d, t=table: ["check", d.model, t(d)], 5, *words)
 for strange in ("cents", "capitals"):  # the other commands have the same warnings
     table, words = STRANGE[strange]
-    for command in ("select --count 3", "recalibrate -o", "evaluate", "evaluate --capacities"):
+    for command in ("select --count 3", "recalibrate -o", "evaluate"):
         entry(
             f"{command}: {strange}",
             lambda d, t=table, c=command: [
@@ -233,13 +232,12 @@ entry(
     "Note: 'country'",
     "'mx'",
 )
-for command in ("evaluate", "evaluate --capacities"):
-    entry(
-        f"{command}: ids twice",
-        lambda d, c=command: [*c.split(), d.model, d.table(pd.concat([d.new, d.new.head(40)]))],
-        0,
-        "Note: 40 rows repeat an id ('case') of another row",
-    )
+entry(
+    "evaluate: ids twice",
+    lambda d: ["evaluate", d.model, d.table(pd.concat([d.new, d.new.head(40)]))],
+    0,
+    "Note: 40 rows repeat an id ('case') of another row",
+)
 entry(
     "flag: nothing strange",
     lambda d: ["flag", d.model, d.new_path, "-o", d.out()],

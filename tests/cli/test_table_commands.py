@@ -62,7 +62,7 @@ def test_from_a_table_to_a_list(tmp_path, cases, new_cases, suffix):
     assert evaluated.exit_code == 0, evaluated.output
     assert "Detection (M)" in evaluated.stdout
 
-    planned = run("evaluate", model, new, "--capacities", "--load", 20)
+    planned = run("evaluate", model, new, "--load", 20)
     assert planned.exit_code == 0, planned.output
     assert "One more reviewer, with room for 20 cases" in planned.stdout
 
@@ -162,7 +162,7 @@ def test_every_step_from_standard_input(cases, new_cases, tmp_path):
     old, new = cases.read_bytes(), new_cases.read_bytes()
     fitted = run("fit", "-", *FIT, "--fraction", "0.1", "-o", model, input=old)
     assert fitted.exit_code == 0, fitted.output
-    for command in (("select", "--count", 3), ("evaluate",), ("evaluate", "--capacities")):
+    for command in (("select", "--count", 3), ("evaluate",)):
         result = run(command[0], model, "-", *command[1:], input=new)
         assert result.exit_code == 0, result.output
 

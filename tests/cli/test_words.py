@@ -10,7 +10,10 @@ from typer.testing import CliRunner
 
 import shortlist
 from shortlist.cli import app
+from shortlist.cli._options import HELP
 from shortlist.cli._shell import OPTIONS, in_options
+from shortlist.tables.read import formats_in_words
+from shortlist.thresholds.promise import GUARANTEES, guarantee_of
 
 COMMANDS = typer.main.get_command(app).commands
 NEW = {
@@ -56,42 +59,29 @@ def test_every_argument_that_becomes_an_option_is_one():
     assert {option.split()[0] for option in OPTIONS.values()} <= known
 
 
-def test_options_about_files_come_from_a_file_too(tmp_path, model_file, new_cases):
-    """What is typed takes precedence; other names are refused, and what is for a fit."""
-    table = tmp_path / "new.txt.csv"
-    table.write_text(new_cases.read_text().replace(",", ";"))
-    options = 'encoding = "utf-16"\nna = [-999, "refused"]'
-    (tmp_path / "read.toml").write_text(options)
-    run = functools.partial(CliRunner().invoke, app)
-    asked = ["flag", str(model_file), str(table), "--read", str(tmp_path / "read.toml")]
-    assert run(asked).exit_code == 2
-    typed = run([*asked, "--read", "encoding=utf-8"])
-    assert typed.exit_code == 0, typed.output
-    assert typed.stdout == run(["flag", str(model_file), str(new_cases)]).stdout
-    (tmp_path / "read.toml").write_text('seperator = ";"')
-    assert "has 'seperator'; it may have sep," in run(asked).stderr
-    (tmp_path / "read.toml").write_text("sep is ;")
-    assert "is not a TOML file" in run(asked).stderr
-    for content, words in (
-        ("sep = 5", "sep must be one sign"),
-        ("encoding = 3", "is unknown"),
-        ('sep = [";"]', "which is not a text"),
-        ("[na]", "which is not a text"),
-        ('keep_total = "yes"', "must be true or false"),
-    ):
-        (tmp_path / "read.toml").write_text(content)
-        refused = run(asked)
-        assert refused.exit_code == 2
-        assert words in refused.stderr
+def test_options_about_files_that_are_none_are_refused(model_file, new_cases):
+    """And those that are for a fit."""
     for wrong, words in (
-        ("seperator=;", "neither a file nor NAME=VALUE"),
+        ("seperator=;", "is not NAME=VALUE; names: sep,"),
+        ("german.toml", "is not NAME=VALUE; names: sep,"),
         ("numeric=x", "for fit"),
+        ("sep=ab", "sep must be one sign"),
+        ("encoding=3", "is unknown"),
         ("keep_total=ja", "must be true or false, not 'ja'"),
         ("date_format=x=DD/MM/YYYY", "has no column 'x'"),
     ):
-        refused = run(["flag", str(model_file), str(table), "--read", wrong])
+        asked = ["flag", str(model_file), str(new_cases), "--read", wrong]
+        refused = CliRunner().invoke(app, asked)
         assert refused.exit_code == 2
         assert words in refused.stderr
+
+
+def test_the_help_names_every_guarantee_and_every_format():
+    """Without loading the packages that know them."""
+    assert all(name in HELP["guarantee"] for name in GUARANTEES)
+    sure = [name for name in GUARANTEES if guarantee_of(name).surely]
+    assert all((name in HELP["confidence"]) == (name in sure) for name in GUARANTEES)
+    assert all(each in HELP["data"] for each in re.findall(r"\.\w+", formats_in_words()))
 
 
 @pytest.mark.parametrize("command", ["select", "flag", "check", "recalibrate", "inspect"])

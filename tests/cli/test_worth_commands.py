@@ -128,9 +128,7 @@ def test_a_least_worth_counts_everywhere(folder, tmp_path):
     assert strict["flag_rate"] < plain["flag_rate"]
     result = done("report", model, table, *least, "-o", tmp_path / "report.html")
     assert f"{flags:,} of 1,000 flagged" in result.output
-    points = json.loads(done("evaluate", model, table, "--capacities", *least, "--json").stdout)[
-        "money"
-    ]["points"]
+    points = strict["money"]["points"]
     spent = [point["effort"] for point in points]
     assert spent[0] <= 150
     assert spent[-1] == spent[-2] < 600
@@ -160,7 +158,7 @@ def test_money_is_measured(folder, tmp_path, model):
     assert money["total_value"] == pytest.approx(rare.amount.sum())
     assert "Value found" in done("evaluate", *asked).stdout
     more = "One more hour" if model == "work.model" else "One more case"
-    assert more in done("evaluate", *asked, "--capacities").stdout
+    assert more in done("evaluate", *asked).stdout
     page = tmp_path / "page.html"
     assert more in done("report", *asked, "-o", page).stdout
     assert "Value found" in page.read_text()

@@ -29,7 +29,7 @@ from ._export import export
 from ._fit import fit
 from ._flag import flag
 from ._inspect import inspect
-from ._options import HELP, listed, split_help
+from ._options import HELP, split_help
 from ._recalibrate import recalibrate
 from ._report import report
 from ._select import select
@@ -75,13 +75,6 @@ class _Command(TyperCommand):
     def get_params(self, ctx: Any) -> Any:
         """Return the options, `--help` included; switches take no value."""
         return _without_types(super().get_params(ctx))
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Show the help, with its lists."""
-        for param in cast("list[Any]", self.params):
-            if param.help == HELP.get(param.name):
-                param.help = f"{param.help} {listed(param.name)}".rstrip()
-        super().format_help(ctx, formatter)
 
 
 class _Serve(_Command):

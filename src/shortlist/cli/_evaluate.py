@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from ..tables.measure import Evaluation
     from ..tables.reviews import MissedResult
 
-_MOST_LINES = 12
 # Of fewer rows than this share, equal ones are not worth a line.
 _A_FEW = 0.01
 
@@ -27,7 +26,6 @@ def evaluate(
     model: options.Model,
     data: Annotated[Path | None, typer.Argument(metavar="[DATA]", parser=options.path)] = None,
     target: options.Column = None,
-    capacities: bool = False,
     find: options.Number = None,
     segment: options.Column = None,
     load: Annotated[int, typer.Option(min=1)] = 1,
@@ -50,8 +48,8 @@ def evaluate(
     cases, as in the report. With --value, and with a model that was fitted with it, the value found
     is measured as well, beside lists of the same budget in other orders.
 
-    --capacities compares capacities from a quarter to four times the model's own. --find 0.9 says
-    how many reviews it takes to find nine in ten rare cases, and whether the capacity is enough.
+    Capacities from a quarter to four times the model's own are compared. --find 0.9 says how many
+    reviews it takes to find nine in ten rare cases, and whether the capacity is enough.
     --segment region shows who is found under the one threshold; with --find 0.5, also what it would
     cost to find half of the rare cases in every group.
 
@@ -64,14 +62,12 @@ def evaluate(
 
     Options
     -------
-    capacities
-        Show what other capacities and reviewers would find.
     find
         A share of the rare cases to find, such as --find 0.9: says how many reviews it takes.
     segment
         A column with groups, such as --segment region: measures the same rule in each of them.
     load
-        With --capacities: how many cases one more reviewer handles, such as --load 20.
+        How many cases one more reviewer handles, such as --load 20.
     period
         With --reviews: a column with periods, such as --period week, for an answer for each.
     confidence
@@ -119,11 +115,8 @@ def evaluate(
     shell.tell((), result.findings)
     if as_json:
         shell.print_json(result)
-    elif capacities:
-        _print_capacities(result)
     else:
         _print_evaluation(result)
-    if not as_json:
         _print_needed(result)
         _print_groups(result)
 
@@ -147,8 +140,21 @@ def _print_evaluation(result: Evaluation) -> None:
         caption=f"{_validity(result)} Detection (M) counts only cases that can be followed up. The "
         "intervals are for as large a share of new cases.",
     )
-    shell.print_money(result.money)
-    _print_curve(result.curve[:: max(1, len(result.curve) // _MOST_LINES)])
+    shell.print_money(result.money, budgets=True)
+    shell.print_table(
+        _CAPACITIES,
+        result.capacities,
+        title="What other capacities would find",
+        caption="The 95 % interval is for the detection when this share of new cases is followed "
+        "up, whatever their threshold is.",
+        n_left=0,
+    )
+    reviewer = result.next_reviewer
+    typer.echo(
+        f"One more reviewer, with room for {counted(reviewer.load, 'case')}, finds "
+        f"{counted(reviewer.found, 'more rare case')} in this table; by the slope of the "
+        f"smoothed curve, about {number(reviewer.expected)}."
+    )
 
 
 def _validity(result: Evaluation) -> str:
@@ -165,7 +171,7 @@ def _room(result: Evaluation) -> str:
     return f"{number(result.money.allowed, 12)} {result.money.unit}"
 
 
-_CURVE: shell.Cells = {
+_CAPACITIES: shell.Cells = {
     "Flags": ("flagged", number),
     "Share": ("fraction", shell.percent),
     "Found": ("found", number),
@@ -174,36 +180,6 @@ _CURVE: shell.Cells = {
     "Precision": ("precision", shell.percent),
     "One more": ("marginal", ".3f"),
 }
-
-
-def _print_curve(points: Any) -> None:
-    shell.print_table(
-        _CURVE,
-        points,
-        title="What the highest scores find",
-        caption="The 95 % interval is for the detection when this share of new cases is followed "
-        "up, whatever their threshold is.",
-        n_left=0,
-    )
-
-
-# --- other capacities ---
-
-
-def _print_capacities(result: Evaluation) -> None:
-    of_work = result.money is not None and result.money.unit != "cases"
-    share = (shell.percent if of_work else stated_percent)(result.capacity_fraction)
-    capacity = f"budget pays for about {share} of them" if of_work else f"capacity is {share}"
-    typer.echo(f"{result.n_items:,} cases; the model's {capacity}.")
-    _print_curve(result.capacities)
-    shell.print_money(result.money, budgets=True)
-    reviewer = result.next_reviewer
-    if reviewer.load > 1 or not of_work:
-        typer.echo(
-            f"One more reviewer, with room for {counted(reviewer.load, 'case')}, finds "
-            f"{counted(reviewer.found, 'more rare case')} in this table; by the slope of the "
-            f"smoothed curve, about {number(reviewer.expected)}."
-        )
 
 
 def _print_needed(result: Evaluation) -> None:

@@ -7,7 +7,6 @@ the command, below `Options`, or here.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Collection
 from dataclasses import fields
 from pathlib import Path
@@ -24,7 +23,8 @@ if TYPE_CHECKING:
 
 HELP = {
     "model": "A model file made by fit.",
-    "data": "A table, or a folder with its parts; - reads CSV from standard input.",
+    "data": "A table (.csv, .tsv, .txt, .jsonl, .ndjson, all of these also with .gz; .xlsx, .xlsm, "
+    ".parquet, .pq), or a folder with its parts; - reads CSV from standard input.",
     "out": "Write here, such as -o list.xlsx: .csv, .xlsx, .parquet or .jsonl.",
     "as_json": "Print JSON, for scripts.",
     "target": "The column with the labels, such as --target fraud. Default: that of the fit.",
@@ -36,15 +36,15 @@ HELP = {
     "read": "How to read a table, where it is guessed wrong: --read sep=tab, --read decimal=, "
     "--read encoding=cp1252, --read sheet=May, --read na=-999, --read date_format=DD/MM/YYYY (or "
     "date_format=COLUMN=DD/MM/YYYY), --read keep_total=true; for a fit also --read "
-    "categorical=zip, --read numeric=price, --read columns=age,plan. May be repeated. --read "
-    "german.toml reads them from a file.",
+    "categorical=zip, --read numeric=price, --read columns=age,plan. May be repeated.",
     "capacity": "How many cases can be followed up ...",
     "per": "... of how many, such as --capacity 600 --per 10000.",
     "fraction": "Or the share of all cases, such as --fraction 0.06.",
     "multiple": "Or how many cases for each rare one, such as --multiple 3.",
-    "guarantee": "What is promised, such as --guarantee confident. Default: expected, or that of "
-    "the model.",
-    "confidence": "How surely it holds, such as --confidence 0.99.",
+    "guarantee": "What is promised, such as --guarantee confident; or plug-in, expected, "
+    "next-batch, simultaneous. Default: expected, or that of the model.",
+    "confidence": "How surely it holds, such as --confidence 0.99; for confident, next-batch and "
+    "simultaneous.",
     "n_batches": "With --guarantee next-batch: how many batches in a row keep the capacity, such "
     "as --n-batches 5.",
     "value": "The column that says what a case is worth if it is rare, such as --value amount. A "
@@ -62,27 +62,6 @@ HELP = {
 }
 #: The environment variable with a text that makes the draw of probes reproducible.
 PROBE_KEY = "SHORTLIST_PROBE_KEY"
-
-
-def listed(name: str) -> str:
-    """Return the names that an option takes, for the end of its help.
-
-    They are looked up when the help is shown, because their packages load slowly.
-    """
-    if name in ("guarantee", "confidence"):
-        from ..thresholds.promise import GUARANTEES, guarantee_of
-
-        sure = [each for each in GUARANTEES if guarantee_of(each).surely]
-        return (
-            f"For {', '.join(sure)}."
-            if name == "confidence"
-            else f"One of {', '.join(GUARANTEES)}."
-        )
-    if name == "data":
-        from ..tables.read import formats_in_words
-
-        return f"Files: {formats_in_words()}."
-    return ""
 
 
 def split_help(docstring: str) -> tuple[str, dict[str, str]]:
@@ -195,45 +174,20 @@ NOT_IN_LINES = ("sep", "encoding", "sheet", "keep_total", *OF_FITS)
 def read_options(
     read: list[str] | None, drop: list[str] | None = None, *, but: Collection[str] = OF_FITS
 ) -> ReadOptions:
-    """Return what --read says: pairs of a name and a value, which take precedence, and files."""
+    """Return what --read says: pairs of a name and a value."""
     from ..tables import ReadOptions
 
     known = {each.name: type(each.default) for each in fields(ReadOptions) if each.name != "drop"}
-    in_files: dict[str, list[str]] = {}
-    typed: dict[str, list[str]] = {}
+    given: dict[str, Any] = {"drop": tuple(drop or ())}
     for text in read or ():
         name, equals, value = text.partition("=")
         if not equals or name not in known:
-            in_files |= _from_file(Path(text), known)
-        elif name in but:
+            raise typer.BadParameter(f"--read {text} is not NAME=VALUE; names: {', '.join(known)}")
+        if name in but:
             command = "fit" if name in OF_FITS else "tables"
             raise typer.BadParameter(f"--read {name}=... is for {command}, and has no effect here")
-        else:
-            typed.setdefault(name, []).append(value)
-    given: dict[str, Any] = {
-        name: texts if known[name] is tuple else texts[-1]
-        for name, texts in (in_files | typed).items()
-    }
+        given[name] = (*given.get(name, ()), value) if known[name] is tuple else value
     keep_total = given.pop("keep_total", "false").lower()
     if keep_total not in ("true", "false"):
         raise typer.BadParameter(f"--read keep_total must be true or false, not {keep_total!r}")
-    return ReadOptions(**given, drop=tuple(drop or ()), keep_total=keep_total == "true")
-
-
-def _from_file(path: Path, known: dict[str, type]) -> dict[str, list[str]]:
-    """Return the options in a TOML file as texts; a name that is none of them is an error."""
-    names = ", ".join(known)
-    if not path.exists():
-        raise typer.BadParameter(f"--read {path} is neither a file nor NAME=VALUE; names: {names}")
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise typer.BadParameter(f"--read {path} is not a TOML file: {error}") from None
-    for name, given in content.items():
-        if name not in known:
-            raise typer.BadParameter(f"--read {path} has {name!r}; it may have {names}")
-        several = given if isinstance(given, list) and known[name] is tuple else [given]
-        if any(isinstance(each, (list, dict)) for each in several):
-            raise typer.BadParameter(f"--read {path} has {name} = {given!r}, which is not a text")
-        content[name] = [str(each) for each in several]
-    return content
+    return ReadOptions(**given, keep_total=keep_total == "true")

@@ -52,7 +52,7 @@ def say(kind: str, message: str) -> None:
 
 #: The parameters of the library that options set; those of the same name, and then the others.
 _SAME = """
-    act adopt at_most budget capacities challenger confidence count drop effort exclude
+    act adopt at_most budget challenger confidence count drop effort exclude
     expect find folds group guarantee id keep labelled_only learner load max_effort n_batches period
     precision probe rare reviews seed segment size target time title total turnout
     trust_model unit value worth
@@ -197,7 +197,7 @@ RULES: Cells = {
 
 
 def print_money(money: Money | None, *, budgets: bool = False) -> None:
-    """Print what rules find in money, or what the model's lists would find with other budgets."""
+    """Print what rules find in money, and what the model's lists would find with other budgets."""
     if money is None:
         return
     found: Cells = {"Value found": ("value", number), "Of all value": ("value_share", percent)}
@@ -215,15 +215,14 @@ def print_money(money: Money | None, *, budgets: bool = False) -> None:
         "One more unit": ("price", number),
     }
     worth = f"all rare cases are worth {number(money.total_value)}"
+    print_table(
+        rules,
+        money.rules,
+        title=f"Value found within {number(money.allowed, 12)} {money.unit}; {worth}",
+        caption="If flags take more than that, they are worked off in a random order.",
+    )
     if budgets:
         print_table(points, money.points, title="What other budgets would find", n_left=0)
-    else:
-        print_table(
-            rules,
-            money.rules,
-            title=f"Value found within {number(money.allowed, 12)} {money.unit}; {worth}",
-            caption="If flags take more than that, they are worked off in a random order.",
-        )
     typer.echo(money.one_more_in_words)
 
 

@@ -224,7 +224,7 @@ def next_steps(
         (
             "Plan the capacity",
             "What fewer or more follow-ups would find, and what one more reviewer adds.",
-            f"evaluate {model} {data if has_labels else 'labelled.csv'} --capacities",
+            f"evaluate {model} {data if has_labels else 'labelled.csv'}",
         ),
     ]
     recalibrate = (
