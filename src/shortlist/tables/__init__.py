@@ -5,16 +5,16 @@ calls one function of this package, and prints the result.
 """
 
 from .._core.addresses import DatabaseTable
+from ._source import ReadOptions
 from .drift import check_table
 from .fit import fit_table
 from .flag import flag_rows
 from .measure import evaluate_table
 from .model import ModelCard, TableModel
 from .model_file import load_model, save_model
-from .options import ReadOptions
 from .recalibrate import recalibrate_table
+from .schema import WorkColumns
 from .select import select_rows
-from .work import WorkColumns
 
 __all__ = [
     "DatabaseTable",

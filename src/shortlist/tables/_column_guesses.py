@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from .._core.extras import load_extra
 from .._core.formatting import number
 from ..exceptions import TableError
-from ._source import listed
+from ._source import as_strptime, listed
 from .column_format import (
     DATE_FORMATS,
     OTHER_SIGN,
@@ -34,7 +34,6 @@ from .column_format import (
     words_for_missing,
 )
 from .columns import is_moment, is_number, is_text, plain
-from .options import as_strptime
 
 pa = load_extra("pyarrow", needed_for="Reading tables")
 load_extra("pyarrow.compute", needed_for="Reading tables")

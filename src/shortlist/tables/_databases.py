@@ -15,8 +15,7 @@ from .._core.addresses import DatabaseTable
 from .._core.extras import load_extra
 from ..exceptions import TableError
 from ._records import as_arrow
-from ._source import OpenTable
-from .options import ReadOptions
+from ._source import OpenTable, ReadOptions
 
 pa = load_extra("pyarrow", needed_for="Reading tables")
 load_extra("pyarrow.parquet", needed_for="Writing tables")

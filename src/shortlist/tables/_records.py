@@ -19,6 +19,7 @@ from ..exceptions import TableError
 from ._source import (
     MISSING_TEXTS,
     OpenTable,
+    ReadOptions,
     cases_of,
     listed,
     note_subtotal,
@@ -26,7 +27,6 @@ from ._source import (
 )
 from ._text_files import open_bytes, utf8_file
 from .columns import number_text
-from .options import ReadOptions
 
 pa = load_extra("pyarrow", needed_for="Reading tables")
 pd = load_extra("pandas", needed_for="Reading tables")

@@ -19,8 +19,7 @@ import numpy as np
 
 from .._core.extras import load_extra
 from ..exceptions import TableError
-from ._source import MISSING_TEXTS, OpenTable, cases_of, note_subtotal, translated
-from .options import ReadOptions
+from ._source import MISSING_TEXTS, OpenTable, ReadOptions, cases_of, note_subtotal, translated
 
 pa = load_extra("pyarrow", needed_for="Reading tables")
 load_extra("pyarrow.csv", needed_for="Reading tables")

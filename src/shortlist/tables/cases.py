@@ -19,12 +19,11 @@ from .._core.ids import is_drawn
 from ..exceptions import TableError
 from ._labels import as_ids, look_damaged
 from ._labels import as_texts as as_texts
-from ._source import OpenTable
+from ._source import INFER_ALL, OpenTable, ReadOptions
 from .column_format import PLAIN
 from .columns import MISSING_CATEGORY, Feature, Place
 from .model import TableModel
 from .monitor import DriftMonitor
-from .options import INFER_ALL, ReadOptions
 from .read import open_table
 from .schema import TableRows
 from .write import without_escape

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core.extras import load_extra
-from .options import ReadOptions
+from ._source import ReadOptions
 
 pa = load_extra("pyarrow", needed_for="Reading tables")
 load_extra("pyarrow.compute", needed_for="Reading tables")

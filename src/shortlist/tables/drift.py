@@ -15,12 +15,12 @@ from scipy.stats import hypergeom, ks_2samp
 from .._core.arrays import Floats
 from .._core.formatting import percent
 from .._core.ranking import lift
+from ._source import ReadOptions
 from .cases import CaseReader
 from .columns import date_text
 from .learned_rows import ColumnProfile
 from .model import TableModel
 from .monitor import SIGNIFICANT, Finding
-from .options import ReadOptions
 
 # The usual limits of the index for a moderate and for a large shift.
 _MODERATE, _LARGE = 0.1, 0.25

@@ -24,6 +24,7 @@ from ..exceptions import TableError
 from ..learners.members import SIZES, watching_members
 from ..thresholds.promise import check_guarantee, guarantee_of
 from ._fit_notes import notes_on, notes_on_times
+from ._source import ReadOptions
 from .columns import Place
 from .estimators import (
     LEARNERS,
@@ -40,12 +41,10 @@ from .inspect import infer_schema, only_labelled
 from .learned_rows import RowFingerprints, column_profiles
 from .model import ModelCard, TableModel, labels_of, versions_in_use
 from .money import Money, money_of, weighed_columns
-from .options import ReadOptions
 from .read import open_table
 from .recalibrate import about_known, recalibrate_table
 from .rules import measure_out_of_fold, measure_test_rows
-from .schema import TableRows, TableSchema, is_missing, reference_values
-from .work import WorkColumns
+from .schema import TableRows, TableSchema, WorkColumns, is_missing, reference_values
 
 #: Tables with more rows are timed before the fit.
 _SHORT = 20_000

@@ -18,10 +18,10 @@ from .._core.work import count_in_units
 from ..capacity import exact
 from ..exceptions import TooManyFlagsError
 from ._labels import RepeatedIds
+from ._source import ReadOptions
 from .cases import CaseReader, CaseRows
 from .model import TableModel
 from .monitor import Finding
-from .options import ReadOptions
 from .reasons import reasons_for, reasons_in_words
 from .write import TableWriter
 

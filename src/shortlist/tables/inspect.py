@@ -10,12 +10,11 @@ from .._core.extras import load_extra
 from ..exceptions import TableError
 from ._column_guesses import Guess, guess_column, is_prose, settle_decimals
 from ._labels import find_labels, is_empty
+from ._source import ReadOptions
 from .column_format import PLAIN
 from .columns import Feature, Place, is_missing
-from .options import ReadOptions
 from .read import OpenTable, open_table
-from .schema import TableSchema
-from .work import WorkColumns
+from .schema import TableSchema, WorkColumns
 
 pa = load_extra("pyarrow", needed_for="Reading tables")
 

@@ -19,16 +19,15 @@ from ..capacity import Capacity, exact
 from ..exceptions import TableError, TableNote
 from ..metrics import CapacityCurve, NeededCapacity
 from ..metrics.counted import CountedRows, count_rows
+from ._source import ReadOptions
 from .cases import CaseReader, Columns, RowsRead
 from .groups import Floor, GroupCodes, GroupResult, by_group, price_of_floor
 from .learned_rows import SeenRows
 from .model import RuleResult, TableModel, labels_of
 from .money import Money, money_of, weighed_columns
 from .monitor import Finding
-from .options import ReadOptions
 from .rules import BY_DEFAULT, RANDOM, measure_counted, random_of, share_paid
-from .schema import TableSchema
-from .work import WorkColumns
+from .schema import TableSchema, WorkColumns
 
 _MOST_POINTS = 100
 #: Other capacities to compare with, as multiples of the model's own.

@@ -28,8 +28,7 @@ from ..thresholds import Decisions
 from ..worth import expected_worth
 from .columns import MISSING_CATEGORY, Feature
 from .learned_rows import ColumnProfile, RowFingerprints
-from .schema import TableRows, TableSchema
-from .work import WorkColumns
+from .schema import TableRows, TableSchema, WorkColumns
 
 pd = load_extra("pandas", needed_for="Reading tables")
 

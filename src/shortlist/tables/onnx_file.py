@@ -15,10 +15,10 @@ from ..models.onnx_export import (
     build_graph,
     check_never_more,
 )
+from ._source import ReadOptions
 from .columns import MISSING_CATEGORY
 from .model import TableModel
 from .model_file import manifest_of
-from .options import ReadOptions
 
 
 def export_model(

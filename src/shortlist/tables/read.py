@@ -19,10 +19,9 @@ from .._core.extras import load_extra
 from ..exceptions import TableError, TableNote
 from ._databases import open_database
 from ._records import open_json_lines, open_workbook
+from ._source import INFER_ALL, ReadOptions, listed, translated
 from ._source import OpenTable as OpenTable
-from ._source import listed, translated
 from ._text_files import open_text
-from .options import INFER_ALL, ReadOptions
 
 pa = load_extra("pyarrow", needed_for="Reading tables")
 load_extra("pyarrow.parquet", needed_for="Reading tables")

@@ -18,11 +18,11 @@ from ..exceptions import TableError
 from ..thresholds import CalibratedThreshold
 from ..thresholds.promise import check_guarantee, guarantee_of
 from ..thresholds.samples import RowFacts
+from ._source import ReadOptions
 from .cases import CaseReader, Columns, RowsRead
 from .learned_rows import ColumnProfile, RowFingerprints, SeenRows
 from .model import ModelCard, TableModel
 from .monitor import Finding
-from .options import ReadOptions
 from .schema import TableRows
 
 # Rows that the model knows are left out if fewer rows than this share repeat by chance.

@@ -17,10 +17,10 @@ from ..exceptions import TableError
 from ..feedback import MissedEstimate, estimate_missed
 from ._column_guesses import guess_column
 from ._labels import MOST_LABELS, as_texts, folded
+from ._source import INFER_ALL, ReadOptions
 from .column_format import MISSING_CATEGORY, PLAIN
 from .columns import Feature
 from .model import TableModel
-from .options import INFER_ALL, ReadOptions
 from .read import open_table
 from .rules import AS_LIST
 

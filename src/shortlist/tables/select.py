@@ -23,15 +23,15 @@ from ..thresholds.lists import promised_precision
 from ..thresholds.precision import CommonScores
 from ..worth import Worth, expected_worth
 from ._labels import RepeatedIds
+from ._source import ReadOptions
 from ._source import listed as listed_names
 from .cases import CaseReader, CaseRows
 from .columns import Feature, Place
 from .model import TableModel
 from .monitor import Finding
-from .options import ReadOptions
 from .read import open_table
 from .reasons import reasons_for, reasons_in_words
-from .work import WorkColumns
+from .schema import WorkColumns
 
 pd = load_extra("pandas", needed_for="Reading tables")
 
