@@ -237,7 +237,7 @@ def test_a_model_without_values_can_be_measured_in_money(folder, tmp_path):
         (("--effort", "hours", "--budget", 1, "--per", 9), "which --effort names"),
         (("--value", "fraud", "--fraction", 0.1), "both name 'fraud'"),
         (("--value", "amount", "--fraction", 0.1, "--worth", -1), "--worth must be"),
-        (("--value", "x1", "--fraction", 0.1), "must hold numbers at least 0"),
+        (("--value", "x1", "--fraction", 0.1), "must hold numbers of at least 0"),
         (
             ("--effort", "minutes", "--budget", 480, "--per", 1000, "--max-effort", 20),
             "--max-effort 20 must be at least the effort of every case",

@@ -58,7 +58,7 @@ def test_past_numbers_of_slots_if_everyone_comes(table_fit, table):
     ("options", "message"),
     [
         ({"turnout": "nothing"}, "no column 'nothing', which turnout="),
-        ({"turnout": "amount"}, "must hold probabilities from 0 to 1; got"),
+        ({"turnout": "amount"}, "must hold numbers from 0 to 1; got"),
         ({"turnout": "country"}, "'country'"),
         ({"turnout": 0.5, "probe": 0.1}, "probe=... cannot be combined with"),
         ({"turnout": 0.5, "work": WorkColumns(worth=0.1)}, "turnout=... cannot be combined"),

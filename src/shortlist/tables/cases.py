@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, Self
@@ -41,26 +41,6 @@ _NUMBERS = {"int64", "double"}
 RowsRead = Callable[[int], None]
 
 
-@dataclass(frozen=True)
-class CaseRows(TableRows):
-    """Rows of a table with the names of the cases, and columns to carry along.
-
-    `numbers` are the positions of the rows in the table. `ids` break ties, and `names` name cases.
-    `chances` are their probabilities to come. `kept` is an Arrow table, or None.
-    """
-
-    numbers: Any = None
-    names: NDArray[Any] | None = None
-    segments: NDArray[Any] | None = None
-    chances: Doubles | None = None
-    kept: Any = None
-    scores: Any = None
-
-    def carried(self) -> dict[str, list[Any]]:
-        """Return the columns that are carried along."""
-        return {} if self.kept is None else self.kept.to_pydict()
-
-
 @dataclass
 class CaseReader:
     """Reads the cases of a table in chunks, and compares them with the model card on the way.
@@ -93,7 +73,7 @@ class CaseReader:
         self.id = self.model.schema.id if self.id is None else self.id
         self.monitor = DriftMonitor(self.model)
 
-    def __iter__(self) -> Iterator[CaseRows]:
+    def __iter__(self) -> Iterator[TableRows]:
         schema = self.model.schema
         with schema.open(self.path, reading=self.reading) as source:
             kept, excluded = self._columns(source)
@@ -128,48 +108,51 @@ class CaseReader:
                 source.require([name], f"which {option}=... names")
         wanted = [name for name in _names(source, self.keep) if name != self.id]
         kept = {name: _free(name, (*self.taken, self.id)) for name in wanted}
-        self.types = dict.fromkeys(kept.values(), "string")
         if self.exclude is None:
             return kept, None
         return kept, read_exclusions(self.exclude, self.id, source.reading)
 
-    def _cases(self, rows: TableRows, chunk: Any, kept: dict[str, str]) -> CaseRows:
+    def _cases(self, rows: TableRows, chunk: Any, kept: dict[str, str]) -> TableRows:
         segments = None
         if self.segment is not None:
             segments = as_texts(chunk[self.segment], self.segment)
             self.segments.update(segments.tolist())
-        kinds = {shown: _kind(chunk[name].type) for name, shown in kept.items()}
-        if not self.n_read:  # the first rows decide about the types of the output
-            self.types = kinds
-        elif self.widens:
-            wider = {n: "double" for n, k in kinds.items() if {k, self.types[n]} == _NUMBERS}
-            self.types |= wider
         place = Place(str(self.path), self.n_read)
         carried = {
-            shown: _plain(chunk[name], self.types[shown], name, place)
-            for name, shown in kept.items()
+            shown: self._carried(chunk[name], name, shown, place) for name, shown in kept.items()
         }
-        return CaseRows(
-            **vars(rows),
+        return replace(
+            rows,
             numbers=np.arange(self.n_read, self.n_read + len(rows.X)),
             names=None if self.id is None else as_ids(chunk[self.id], self.id),
             segments=segments,
-            chances=None if self.turnout is None else self._chances(chunk, self.turnout),
+            chances=self._chances(chunk, place),
             kept=pa.table(carried) if carried else None,
         )
 
-    def _chances(self, chunk: Any, name: str) -> Doubles:
-        place = Place(str(self.path), self.n_read)
+    def _chances(self, chunk: Any, place: Place) -> Doubles | None:
+        if (name := self.turnout) is None:
+            return None
         format = PLAIN.adapted(name, self.reading or INFER_ALL)
-        chances: Doubles = Feature(name, "numeric", format).values(chunk[name], place=place)
-        bad = np.flatnonzero(~((chances >= 0) & (chances <= 1)))
-        if bad.size:
-            raise TableError(
-                f"The column {name!r}, which turnout=... names, must hold probabilities from 0 to "
-                f"1; got {chances[bad[0]]:g} in {place.row(int(bad[0]))}. Fill it, or leave these "
-                "cases out."
-            )
-        return chances
+        return Feature(name, "numeric", format).bounded(chunk[name], "turnout", place=place)
+
+    def _carried(self, column: Any, name: str, shown: str, place: Place) -> Any:
+        """Return a column to carry along with the type that its first rows have; none is rounded.
+
+        With `widens`, whole numbers may be followed by others, and all of them are then numbers.
+        """
+        kind = _kind(column.type)
+        first = self.types.setdefault(shown, kind)
+        if self.widens and {first, kind} == _NUMBERS:
+            first = self.types[shown] = "double"
+        is_castable = first in ("string", kind) or {first, kind} == _NUMBERS
+        with contextlib.suppress(pa.ArrowInvalid):
+            if is_castable or column.null_count == len(column):
+                return pa.compute.cast(column, pa.type_for_alias(first))
+        raise TableError(
+            f"The column {name!r}, which keep=... names, holds values of another kind from "
+            f"{place.row(0)} on than before. Write all of them in one way, or leave it out."
+        )
 
 
 def _names(source: OpenTable, keep: Collection[str]) -> list[str]:
@@ -191,19 +174,6 @@ def _kind(type: Any) -> str:
     if pa.types.is_integer(type) and type != pa.uint64():
         return "int64"
     return "double" if pa.types.is_floating(type) else "string"
-
-
-def _plain(column: Any, kind: str, name: str, place: Place) -> Any:
-    """Return a column to carry along, as values of its type; nothing is rounded."""
-    if kind == "string" or _kind(column.type) == kind or column.null_count == len(column):
-        return pa.compute.cast(column, pa.type_for_alias(kind))
-    with contextlib.suppress(pa.ArrowInvalid):
-        if {_kind(column.type), kind} == _NUMBERS:
-            return pa.compute.cast(column, pa.type_for_alias(kind))
-    raise TableError(
-        f"The column {name!r}, which keep=... names, holds values of another kind from "
-        f"{place.row(0)} on than before. Write all of them in one way, or leave it out."
-    )
 
 
 # --- cases to leave out ---

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.arrays import Mask
+from .._core.arrays import Doubles, Mask
 from .._core.extras import load_extra
-from .._core.validation import LARGEST
+from .._core.validation import LARGEST, name_rows
 from ..exceptions import TableError, TableNote
 from .column_format import MISSING_CATEGORY as MISSING_CATEGORY
 from .column_format import (
@@ -44,6 +44,12 @@ _MUST_BE = {
     "boolean": "true or false",
     "date": "a date such as 2024-05-31",
     "categorical": "a string",
+}
+#: The least and the most that options allow in the columns that they name, and these in words.
+BOUNDS = {
+    "value": (0.0, LARGEST, "of at least 0"),
+    "effort": (math.ulp(0.0), LARGEST, "greater than 0"),
+    "turnout": (0.0, 1.0, "from 0 to 1"),
 }
 _LIKE_THOUSANDS = r"^\s*[+-]?[1-9][0-9]{0,2}[.,][0-9]{3}\s*$"
 
@@ -151,6 +157,20 @@ class Feature:
                 f"decimal={OTHER_SIGN[self.format.decimal]!r} if that is the decimal sign here. "
             )
         return f"{said}If it means missing, use na={str(value).strip()!r:.80}"
+
+    def bounded(self, column: Any, option: str, *, place: Place = SOMEWHERE) -> Doubles:
+        """Return the numbers of a column that an option names, within the bounds of the option."""
+        numbers: Doubles = self.values(column, place=place)
+        least, most, bounds = BOUNDS[option]
+        bad = np.flatnonzero(~((numbers >= least) & (numbers <= most)))
+        if bad.size:
+            shown = "a missing value" if np.isnan(numbers[bad[0]]) else f"{numbers[bad[0]]:g}"
+            raise TableError(
+                f"The column {self.name!r}, which {option}=... names, must hold numbers {bounds}; "
+                f"got {shown} in {name_rows(place.n_before + bad + 1)}. Fill it, or leave these "
+                "cases out."
+            )
+        return numbers
 
     # --- numbers that are written as texts ---
 

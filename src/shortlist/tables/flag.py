@@ -19,10 +19,11 @@ from ..capacity import exact
 from ..exceptions import TooManyFlagsError
 from ._labels import RepeatedIds
 from ._source import ReadOptions
-from .cases import CaseReader, CaseRows
+from .cases import CaseReader
 from .model import TableModel
 from .monitor import Finding
 from .reasons import reasons_for, reasons_in_words
+from .schema import TableRows
 from .write import TableWriter
 
 _DECIDED = {"score": "double", "flagged": "int8"}
@@ -154,7 +155,7 @@ class _Job:
         last |= {"reasons": "string"} if self.reasons else {}
         return {**first, **_DECIDED, **last, **self.cases.types}
 
-    def decide(self, cases: CaseRows) -> dict[str, Any]:
+    def decide(self, cases: TableRows) -> dict[str, Any]:
         """Return the decisions about some cases as columns."""
         decided = self.model.decide(cases, act=self.act)
         self.cases.monitor.add_flags(decided.flagged)
@@ -176,7 +177,7 @@ class _Job:
             **cases.carried(),
         }
 
-    def _count(self, cases: CaseRows, flagged: Mask, scores: Doubles) -> None:
+    def _count(self, cases: TableRows, flagged: Mask, scores: Doubles) -> None:
         """Add up flags, work and value; too many flags, and too much work, raise an error."""
         self._n["flagged"] += int(flagged.sum())
         if cases.names is not None:
@@ -198,7 +199,7 @@ class _Job:
                     "a fixed length, or within a budget, use: shortlist select."
                 )
 
-    def _reasons_for(self, cases: CaseRows, flagged: Mask) -> list[str | None]:
+    def _reasons_for(self, cases: TableRows, flagged: Mask) -> list[str | None]:
         reasons = iter(reasons_for(self.model, cases.X[flagged]))
         return [reasons_in_words(next(reasons)) if each else None for each in flagged]
 

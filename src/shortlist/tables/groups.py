@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from .._core.arrays import Mask, Rows
 from .._core.formatting import counted, stated_percent
 from .._core.intervals import Interval, proportion_interval
-from ..assignment import assign
 from ..capacity import exact
 
 _MOST_GROUPS = 20
@@ -128,8 +127,7 @@ def price_of_floor(
     """Return what it costs to find at least a share of the rare rows in every group.
 
     `order` has the rows from the highest score on. Each group needs the beginning of its own
-    ranking. The best list with these rows, and as many others as the capacity allows, is an
-    assignment problem.
+    ranking. The best list has these rows, and as many others as the capacity allows.
     """
     needed = np.zeros(codes.size, dtype=bool)
     for code in range(len(names)):
@@ -137,12 +135,12 @@ def price_of_floor(
         found = np.cumsum(is_rare[own])
         wanted = math.ceil(exact(detection) * int(found[-1]))
         needed[own[: np.searchsorted(found, wanted) + 1 if wanted else 0]] = True
-    places = np.empty(codes.size)
-    places[order] = np.arange(codes.size, 0, -1)
-    plain, least = _best(places, allowed), int(needed.sum())
-    listed = _best(places + needed * codes.size, allowed)
+    plain, least = order[:allowed], int(needed.sum())
+    listed = order[np.argsort(~needed[order], kind="stable")][:allowed]
     is_enough = least <= allowed
-    reviews = np.bincount(codes[listed if is_enough else needed], minlength=len(names)).tolist()
+    reviews = np.bincount(
+        codes[listed] if is_enough else codes[needed], minlength=len(names)
+    ).tolist()
     return Floor(
         float(detection),
         allowed,
@@ -151,7 +149,3 @@ def price_of_floor(
         int(is_rare[listed].sum()) if is_enough else None,
         dict(zip(names, reviews, strict=True)),
     )
-
-
-def _best(worth: NDArray[np.float64], allowed: int) -> Mask:
-    return assign(np.column_stack([np.zeros(worth.size), worth]), [allowed]) == 1

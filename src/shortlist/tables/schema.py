@@ -14,15 +14,14 @@ from numpy.typing import NDArray
 from .._core.arrays import Doubles, Mask, Rows
 from .._core.extras import load_extra
 from .._core.formatting import number
-from .._core.validation import name_rows
 from ..capacity import Capacity
 from ..exceptions import TableError
 from ..thresholds import Selection as ChosenList
 from ..thresholds import select
 from ._labels import RepeatedIds, as_ids, is_rare_label
 from ._source import INFER_ALL, OpenTable, ReadOptions
-from .column_format import MISSING_CATEGORY, PLAIN, ColumnFormat
-from .columns import SOMEWHERE, Feature, Place, is_missing
+from .column_format import MISSING_CATEGORY, PLAIN
+from .columns import BOUNDS, SOMEWHERE, Feature, Place, is_missing
 from .read import open_table
 
 pa = load_extra("pyarrow", needed_for="Reading tables")
@@ -94,22 +93,6 @@ class WorkColumns:
         named = {"value": self.value, "effort": self.effort}
         return {option: name for option, name in named.items() if name is not None}
 
-    def numbers(self, option: str, column: Any, format: ColumnFormat, place: Place) -> Doubles:
-        """Return the column of an option as numbers; an error names the row of an invalid one."""
-        name = self.columns[option]
-        numbers: Doubles = Feature(name, "numeric", format).values(column, place=place)
-        above = numbers > 0 if option == "effort" else numbers >= 0
-        bad = np.flatnonzero(~(above & np.isfinite(numbers)))
-        if bad.size:
-            least = "greater than 0" if option == "effort" else "at least 0"
-            shown = "a missing value" if np.isnan(numbers[bad[0]]) else f"{numbers[bad[0]]:g}"
-            raise TableError(
-                f"The column {name!r}, which {option}=... names, must hold numbers {least}; got "
-                f"{shown} in {name_rows(place.n_before + bad + 1)}. Fill it, or leave these cases "
-                "out."
-            )
-        return numbers
-
     def choose(
         self, p: Doubles, values: Doubles | None, efforts: Doubles | None, count: int | None
     ) -> ChosenList:
@@ -150,6 +133,10 @@ class TableRows:
         Whether each row has the rare label, if labels were read.
     values, efforts : ndarray or None
         What each row is worth if it is rare, and how much work it takes, if the schema says so.
+    numbers, names, segments, chances, kept, scores
+        Of cases that are decided about or listed: the positions of the rows in the table, ids that
+        name the cases, their segments and probabilities to come, an Arrow table of columns to carry
+        along, and scores.
     """
 
     X: Any
@@ -157,6 +144,12 @@ class TableRows:
     is_rare: Mask | None = None
     values: Doubles | None = None
     efforts: Doubles | None = None
+    numbers: Any = None
+    names: NDArray[Any] | None = None
+    segments: NDArray[Any] | None = None
+    chances: Doubles | None = None
+    kept: Any = None
+    scores: Any = None
 
     def __len__(self) -> int:
         return len(self.X)
@@ -172,6 +165,10 @@ class TableRows:
         """Put rows together."""
         columns = {name.name: [getattr(part, name.name) for part in parts] for name in fields(cls)}
         return cls(**{name: _joined(values) for name, values in columns.items()})
+
+    def carried(self) -> dict[str, list[Any]]:
+        """Return the columns that are carried along."""
+        return {} if self.kept is None else self.kept.to_pydict()
 
     def of_columns(self, features: tuple[Feature, ...]) -> TableRows:
         """Return the rows with some of their columns."""
@@ -304,7 +301,9 @@ class TableSchema:
         formats = {name: PLAIN.adapted(name, self.reading) for name in work.columns.values()}
         formats |= {f.name: f.format for f in self.features if f.kind == "numeric"}
         return [
-            None if name is None else work.numbers(option, table[name], formats[name], place)
+            None
+            if name is None
+            else Feature(name, "numeric", formats[name]).bounded(table[name], option, place=place)
             for option, name in (("value", work.value), ("effort", work.effort))
         ]
 
@@ -400,14 +399,14 @@ def _check(fields: Mapping[str, Any], feature: Feature) -> None:
 
 
 def _weight(given: Any, option: str, feature: Feature) -> float:
+    least, most, bounds = BOUNDS[option]
     try:
         number: float = feature.read(given)
-        if number > 0 if option == "effort" else number >= 0:
+        if least <= number <= most:
             return number
     except _ERRORS:
         pass
-    least = "greater than 0" if option == "effort" else "of at least 0"
     shown = "nothing" if given is None else f"{given!r:.80}"
     raise ValueError(
-        f"{feature.name!r}, which {option}=... names, must be a number {least}; got {shown}."
+        f"{feature.name!r}, which {option}=... names, must be a number {bounds}; got {shown}."
     )

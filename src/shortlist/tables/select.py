@@ -25,13 +25,13 @@ from ..worth import Worth, expected_worth
 from ._labels import RepeatedIds
 from ._source import ReadOptions
 from ._source import listed as listed_names
-from .cases import CaseReader, CaseRows
+from .cases import CaseReader
 from .columns import Feature, Place
 from .model import TableModel
 from .monitor import Finding
 from .read import open_table
 from .reasons import reasons_for, reasons_in_words
-from .schema import WorkColumns
+from .schema import TableRows, WorkColumns
 
 pd = load_extra("pandas", needed_for="Reading tables")
 
@@ -249,7 +249,7 @@ class _Ranking:
 
     def __init__(self, read: CaseReader, most: int | None) -> None:
         self.read, self.model, self._most = read, read.model, most
-        self._parts: list[CaseRows] = []
+        self._parts: list[TableRows] = []
         self._n_held = self.n_scored = 0
         ids = RepeatedIds()
         for cases in read:
@@ -260,7 +260,7 @@ class _Ranking:
         once = "which takes one place of the list, with its highest score."
         self.notes = [*read.notes, *ids.notes(read.id, once)]
 
-    def add(self, cases: CaseRows) -> None:
+    def add(self, cases: TableRows) -> None:
         """Score some rows, and drop those that have no chance any more."""
         scores = np.zeros(0)
         if len(cases):
@@ -273,9 +273,9 @@ class _Ranking:
             self._parts = [ranked.take(np.arange(min(self._most, len(ranked))))]
             self._n_held = len(self._parts[0])
 
-    def _ranked(self) -> CaseRows:
+    def _ranked(self) -> TableRows:
         """Return the rows, the most suspicious first; each id with its highest score only."""
-        cases = CaseRows.joined(self._parts)
+        cases = TableRows.joined(self._parts)
         keys = self.model.tie_keys(cases.X, cases.ids)
         order = np.lexsort((cases.numbers, keys, -lift(cases.scores)))
         if cases.names is not None:

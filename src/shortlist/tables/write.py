@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import operator
 import re
 import warnings
 from pathlib import Path
@@ -16,7 +17,7 @@ from ..exceptions import TableError, TableNote
 from ._databases import append_whole, check_appendable
 
 pa = load_extra("pyarrow", needed_for="Writing tables")
-for _module in ("compute", "csv", "parquet"):
+for _module in ("csv", "parquet"):
     load_extra(f"pyarrow.{_module}", needed_for="Writing tables")
 
 #: Formats that spreadsheets open, and would take texts for formulas in.
@@ -96,13 +97,10 @@ class TableWriter:
     def _column(self, values: Any, kind: str) -> Any:
         if not self._escapes or kind != "string":
             return values
-        texts = pa.array(values, pa.string())
-        is_number = pa.compute.match_substring_regex(texts, f"^(?:{_NUMBER.pattern})$")
-        is_formula = pa.compute.match_substring_regex(texts, f"^{_FORMULA.pattern}")
-        is_formula = pa.compute.and_not(is_formula, is_number)
-        self.n_escaped += pa.compute.sum(is_formula).as_py() or 0
-        escaped = pa.compute.binary_join_element_wise("'", texts, "")
-        return pa.compute.if_else(is_formula, escaped, texts)
+        texts = pa.array(values, pa.string()).to_pylist()
+        safe = [text if text is None else spreadsheet_safe(text) for text in texts]
+        self.n_escaped += sum(map(operator.ne, safe, texts))
+        return safe
 
     @property
     def notes(self) -> list[str]:
