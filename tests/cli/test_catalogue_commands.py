@@ -334,12 +334,6 @@ entry(
     check=lambda d, r: numbers(r)["seen"]["n_seen"] >= 700,
 )
 entry(
-    "evaluate --capacities: rows of the fit",
-    lambda d: ["evaluate", "--capacities", d.model, d.old_path],
-    0,
-    "trained or calibrated this model",
-)
-entry(
     "recalibrate: only rows of the fit",
     lambda d: ["recalibrate", d.model, d.table(known(d)), "-o", d.out()],
     2,
@@ -390,25 +384,24 @@ entry(
     2,
     "only one class",
 )
-for command in ("evaluate", "evaluate --capacities"):
-    entry(
-        f"{command}: labels the other way round",
-        lambda d, c=command: [*c.split(), d.model, d.changed(fraud=d.new["fraud"].map(SWAPPED))],
-        0,
-        "The rare label 'yes' is in",
-        "it is not rare here",
-    )
+entry(
+    "evaluate: labels the other way round",
+    lambda d: ["evaluate", d.model, d.changed(fraud=d.new["fraud"].map(SWAPPED))],
+    0,
+    "The rare label 'yes' is in",
+    "it is not rare here",
+)
 SWAPPED = {"yes": "no", "no": "yes"}
 entry(
-    "evaluate --capacities: no labels",
-    lambda d: ["evaluate", "--capacities", d.model, d.table(d.new.drop(columns="fraud"))],
+    "evaluate: no labels at all",
+    lambda d: ["evaluate", d.model, d.table(d.new.drop(columns="fraud"))],
     2,
     "has no column 'fraud'",
     "the column with the labels",
 )
 entry(
-    "evaluate --capacities: no load",
-    lambda d: ["evaluate", "--capacities", d.model, d.new_path, "--load", 0],
+    "evaluate: no load",
+    lambda d: ["evaluate", d.model, d.new_path, "--load", 0],
     2,
     "--load",
 )
@@ -1149,7 +1142,7 @@ entry(
 )
 entry(
     "evaluate: one more reviewer",
-    lambda d: ["evaluate", d.model, d.new_path, "--capacities", "--load", "20"],
+    lambda d: ["evaluate", d.model, d.new_path, "--load", "20"],
     0,
     "with room for 20 cases, finds ",
     " in this table; by the slope of the smoothed curve",
