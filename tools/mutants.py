@@ -120,7 +120,7 @@ MUTANTS = [
     Mutant("half the error for all folds", "thresholds/rules.py", "error=tail / n_folds", "error=min(0.5, 40 * tail)", FOLDS),
     Mutant("ties at the cut are flagged", "_core/ranking.py", "flagged = scores > _rounded_up(cut.value, scores.dtype)", "flagged = scores >= _rounded_up(cut.value, scores.dtype)"),
     Mutant("the key of the cut is flagged", "_core/ranking.py", "tie_keys(tied) < cut.key", "tie_keys(tied) <= cut.key"),
-    Mutant("the cut one place later", "_core/ranking.py", "keys[k - count_above(scores, value)]", "keys[min(k + 1 - count_above(scores, value), keys.size - 1)]"),
+    Mutant("the cut one place later", "_core/ranking.py", "keys[k - np.count_nonzero(scores > np.float64(value))]", "keys[min(k + 1 - np.count_nonzero(scores > np.float64(value)), keys.size - 1)]"),
     Mutant("single precision not rounded up", "_core/ranking.py", "below = float(rounded) < value", "below = False"),
     Mutant("scores lifted down", "_core/ranking.py", "bits += (1 << n_bits) - 1 - remainder", "bits -= remainder"),
     Mutant("one flag more of a batch", "_core/ranking.py", "missing = k - int(np.count_nonzero(flagged))", "missing = k + 1 - int(np.count_nonzero(flagged))"),
@@ -176,7 +176,7 @@ MUTANTS = [
     Mutant("nothing to learn from is no reason to draw again", "_core/folds.py", "if all(_can_learn(codes, drawn[units] != fold) for fold in left_out):", "if True:", RANDOM_PARTS),
     # Folds
     Mutant("worst cases without the tail", "thresholds/guarantees.py", "stats.beta.sf(worst, a + 1, b) / error * a", "stats.beta.sf(worst, a, b) / error * a", FOLDS),
-    Mutant("ties near the cut not lifted", "_core/ranking.py", "flag_above(lift(scores[close]), cut, ", "flag_above(scores[close], cut, ", FOLDS),
+    Mutant("ties near the cut not lifted", "thresholds/rules.py", "cuts.flag(lift(scores), ", "cuts.flag(scores, ", FOLDS),
     Mutant("one model for all folds", "classifier/_classifier.py", "self._score(scoring.take_rows(X, own), fold) for own, fold in pairs", "self._score(scoring.take_rows(X, own), 0) for own, fold in pairs", EVERY_ROW),
     Mutant("lists rank by a model, whose threshold is that of another", "classifier/_classifier.py", "if len(splits) == 1:", "if len(splits) == 0:", LISTS),
     Mutant("arrays forget the names", "_core/ids.py", "named = names is not None and len(names) == n_columns", "named = False", ("tests/thresholds/test_hashing.py",)),
@@ -240,8 +240,8 @@ MUTANTS = [
     Mutant("period begins early", "online/periods.py", "if origin + quotient * length > at:", "if origin + quotient * length > at + length:"),
     Mutant("period begins late", "online/periods.py", "if origin + (quotient + 1) * length <= at:", "if origin + (quotient + 1) * length < at:"),
     Mutant("time goes back", "online/_time.py", "        self.now = max(self.now, moment)", "        self.now = moment"),
-    Mutant("the newest answer is forgotten", "online/decisions.py", "            self._known.popitem(last=False)", "            self._known.popitem(last=True)"),
-    Mutant("alarm bets unfairly", "online/_alarms.py", "shares[bettor] *= factors[bettor, place] * total / expected", "shares[bettor] *= factors[bettor, place]", ALARM),
+    Mutant("the newest answer is forgotten", "online/controller.py", "            self._answers.popitem(last=False)", "            self._answers.popitem(last=True)"),
+    Mutant("alarm bets unfairly", "online/_alarms.py", "factors[:, place] * total / np.dot(factors, odds)", "factors[:, place]", ALARM),
     Mutant("alarm too early", "online/_alarms.py", ">= -math.log(self._error)", ">= -math.log(self._error) / 2", ALARM),
     # Work
     Mutant("work of a flag not counted", "online/_pacing.py", "        ints[USED] += work", "        ints[USED] += 1", WORK),

@@ -28,7 +28,6 @@ from shortlist.models.files import load_estimator
 from shortlist.multiclass import _capacities, _rule
 from shortlist.multiclass._values import JointSample
 from shortlist.online import BudgetController, QuantileTracker
-from shortlist.online.decisions import AnswerMemory
 from shortlist.online.periods import period_of
 from shortlist.tables.drift import judge_shifts
 from shortlist.thresholds import guarantees
@@ -410,12 +409,11 @@ def test_time_never_goes_back():
 
 def test_the_oldest_answer_is_forgotten_first():
     """And a repeated id is not decided again."""
-    memory = AnswerMemory(2)
-    for id in "abc":
-        memory.keep(id, True, 1.0, 1.0)
-    assert list(memory._known) == ["b", "c"]
-    assert memory.count_new(["d", "a", "a", "b"]) == 2
-    assert memory.count_new(["d", "c", "a"]) == 1
+    tracker = QuantileTracker(Capacity.fraction(0.1), calibration_scores=range(9), remember=2)
+    tracker.decide_many([1.0, 2.0, 3.0], ids=["a", "b", "c"])
+    assert list(tracker._answers) == ["b", "c"]
+    reasons = tracker.decide_many([9.0] * 5, ids=["d", "a", "a", "b", "d"]).reasons
+    assert (reasons == "seen before").tolist() == [False, False, True, False, False]
 
 
 # --- files --------------------------------------------------------------------------------------

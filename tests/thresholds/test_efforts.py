@@ -9,7 +9,6 @@ import pytest
 from scipy import stats
 
 from shortlist import Capacity, Worth, calibrate_threshold
-from shortlist._core.intervals import mean_lower, mean_upper
 from shortlist.exceptions import CapacityError, InsufficientCalibrationWarning
 from shortlist.thresholds.samples import CalibrationSample
 
@@ -114,16 +113,6 @@ def test_a_batch_takes_every_flag_at_its_largest():
     )
     counted = calibrate_threshold(p, Capacity.count(25, per=1_000), guarantee="next-batch")
     assert found.k == counted.k
-
-
-def test_betting_beats_hoeffding():
-    """Where flags are rare, the bound of the mean is several times as tight."""
-    rng = np.random.default_rng(0)
-    losses = np.where(rng.uniform(size=4_000) < 0.02, rng.uniform(0.1, 1, size=4_000), 0)
-    upper = mean_upper(losses, error=0.05)
-    hoeffding = losses.mean() + np.sqrt(np.log(20) / 8_000)
-    assert losses.mean() < upper < losses.mean() + (hoeffding - losses.mean()) / 4
-    assert mean_lower(losses, error=0.05) < losses.mean()
 
 
 def test_efforts_without_a_bound_are_refused():

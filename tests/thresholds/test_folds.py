@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,10 +11,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from shortlist import Capacity
-from shortlist._core.ranking import Cut, flag_above, flag_above_lifted, lift
+from shortlist._core.ranking import Cut, flag_above, lift
 from shortlist.exceptions import InsufficientCalibrationWarning
 from shortlist.thresholds.guarantees import Place, tail_mean
-from shortlist.thresholds.rules import Rule
+from shortlist.thresholds.rules import Rule, _compare
 from shortlist.thresholds.samples import CalibrationSample
 from shortlist.thresholds.segments import SegmentCapacities
 from shortlist.thresholds.terms import Terms
@@ -171,13 +172,16 @@ def test_the_interval_of_a_mixture_covers():
     key=st.sampled_from([0.0, 0.3, 0.9]),
     dtype=st.sampled_from([np.float32, np.float64]),
 )
-def test_only_scores_next_to_the_cut_are_lifted(scores, place, key, dtype):
-    """The flags are those of all lifted scores."""
+def test_a_rule_flags_lifted_scores(scores, place, key, dtype):
+    """Scores that differ in their last digits are tied with the cut alike."""
     scores = np.array(scores, dtype=dtype)
     keys = np.linspace(0, 1, scores.size, endpoint=False)
     cut = Cut(float(lift(scores)[place % scores.size]), key)
     for given_keys in (keys.__getitem__, None):
-        flagged = flag_above_lifted(scores, cut, given_keys)
+        threshold = SimpleNamespace(
+            value=cut.value, tie_key=key, lower_value=cut.value, lower_tie_key=key, share=0, ties=""
+        )
+        flagged, _ = _compare(threshold, scores, given_keys)
         assert flagged.tolist() == flag_above(lift(scores), cut, given_keys).tolist()
 
 

@@ -14,7 +14,6 @@ from shortlist._core.ranking import Cut, cut_after, flag_above, nth_largest
 def small_pieces(monkeypatch):
     """Make a small array take the path of a large one."""
     monkeypatch.setattr(_ranking, "_SORT_BELOW", 8)
-    monkeypatch.setattr(_ranking, "_CHUNK", 16)
     monkeypatch.setattr(_ranking, "_SAMPLE", 32)
 
 

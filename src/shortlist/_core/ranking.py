@@ -16,7 +16,6 @@ often return (0, 1/2, 3/40) do not lie at the edge of a cell.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +24,6 @@ from numpy.typing import NDArray
 from .arrays import Doubles, Floats, Mask, Rows, TieKeys
 from .ids import lots_of
 
-_CHUNK = 1 << 16
 _SAMPLE = 1 << 16
 _SORT_BELOW = 1 << 20
 
@@ -54,7 +52,7 @@ def cut_after(scores: Floats, k: int, tie_keys: TieKeys | None = None) -> Cut:
     if tie_keys is None:
         return Cut(value)
     keys = np.sort(tie_keys(np.flatnonzero(scores == value)))
-    return Cut(value, float(keys[k - count_above(scores, value)]))
+    return Cut(value, float(keys[k - np.count_nonzero(scores > np.float64(value))]))
 
 
 def stricter(first: Cut, second: Cut) -> Cut:
@@ -157,12 +155,6 @@ def _tied_places(ranked: Floats) -> Rows:
     return np.flatnonzero(tied)
 
 
-def count_above(scores: Floats, value: float) -> int:
-    """Count the scores strictly above `value` without a temporary array of their size."""
-    limit = np.float64(value)
-    return sum(int(np.count_nonzero(chunk > limit)) for chunk in _chunks(scores))
-
-
 def nth_largest(scores: Floats, place: int) -> float:
     """Return the score in the given place, counting from 0 at the largest.
 
@@ -173,11 +165,8 @@ def nth_largest(scores: Floats, place: int) -> float:
     if scores.size <= _SORT_BELOW:
         return _nth_largest_by_partition(scores, place)
     low, high = _bracket(scores, place)
-    above, inside = 0, []
-    for chunk in _chunks(scores):
-        above += int(np.count_nonzero(chunk > high))
-        inside.append(chunk[(chunk >= low) & (chunk <= high)])
-    gathered = np.concatenate(inside)
+    above = int(np.count_nonzero(scores > high))
+    gathered = scores[(scores >= low) & (scores <= high)]
     if above <= place < above + gathered.size:
         return _nth_largest_by_partition(gathered, place - above)
     return _nth_largest_by_partition(scores, place)  # the sample was unlucky: rare, and slower
@@ -198,11 +187,6 @@ def _bracket(scores: Floats, place: int) -> tuple[np.floating, np.floating]:
     low = sample[int(lower)] if lower >= 0 else scores.min()
     high = sample[int(upper)] if upper < _SAMPLE else scores.max()
     return low, high
-
-
-def _chunks(scores: Floats) -> Iterator[Floats]:
-    for start in range(0, scores.size, _CHUNK):
-        yield scores[start : start + _CHUNK]
 
 
 # --- which scores count as equal -----------------------------------------------------------------
@@ -252,23 +236,6 @@ def cell_of(value: float, precision: np.dtype[Any]) -> tuple[np.floating, np.flo
     return lower, upper[0]
 
 
-def flag_above_lifted(scores: Floats, cut: Cut, tie_keys: TieKeys | None = None) -> Mask:
-    """Return what `flag_above` gives for the lifted scores, and lift only those next to the cut."""
-    if tie_keys is None or cut.key <= 0:
-        return flag_above(scores, cut)  # a cut on the grid: no lifting takes a score across it
-    close = np.flatnonzero(scores >= _rounded_up(_well_below(cut.value), scores.dtype))
-    if not np.isfinite(cut.value) or 4 * close.size > scores.size:
-        return flag_above(lift(scores), cut, tie_keys)
-    flagged = np.zeros(scores.size, dtype=bool)
-    flagged[close] = flag_above(lift(scores[close]), cut, keys_within(tie_keys, close))
-    return flagged
-
-
-def _well_below(value: float) -> float:
-    """Return a number that lies below all scores which are lifted to `value`."""
-    return value - abs(value) * 1e-3 - 1e-30
-
-
 class Cuts(NamedTuple):
     """A threshold between two places of a ranking.
 
@@ -292,13 +259,12 @@ class Cuts(NamedTuple):
             return above, np.zeros_like(above)
         return above, flag_above(scores, self.lower, tie_keys) & ~above
 
-    def flag(self, scores: Floats, tie_keys: TieKeys | None, *, lifted: bool = True) -> Mask:
-        """Flag scores; without `lifted`, they are lifted to their grid where it matters."""
-        flag = flag_above if lifted else flag_above_lifted
-        flagged = flag(scores, self.upper, tie_keys)
+    def flag(self, scores: Floats, tie_keys: TieKeys | None) -> Mask:
+        """Flag scores that are lifted to their grid."""
+        flagged = flag_above(scores, self.upper, tie_keys)
         if self.share == 0 or tie_keys is None:
             return flagged
-        between = np.flatnonzero(flag(scores, self.lower, tie_keys) & ~flagged)
+        between = np.flatnonzero(flag_above(scores, self.lower, tie_keys) & ~flagged)
         if between.size:
             flagged[between] = lots_of(tie_keys(between)) < self.share
         return flagged

@@ -30,7 +30,8 @@ _SPREADS = (-0.2, 0.2)
 _TAILS = ((0.05, 1.6), (0.01, 2.0), (0.01, 4.0))
 _N_FIXED = 1 + len(_SHIFTS) + len(_SPREADS) + len(_TAILS)
 _N_BETTORS = _N_FIXED + _MEMORIES.size
-_IDLE = 0.5  # share of the wealth that is not bet at first, and of what is shared out again
+# Shares of the wealth at first, and of what is shared out again: half of it is not bet.
+_FIRST_SHARES = np.append(0.5, np.full(_N_BETTORS - 1, 0.5 / (_N_BETTORS - 1)))
 _LARGEST_SEED = (1 << 31) - 1
 _SHARED_OVER = 500.0  # scores: the later, the less is shared out again
 
@@ -54,33 +55,19 @@ def _bet_on_bin(
     place: int, n_seen: int, table: Any, shares: Any, factors: Any, floats: Any
 ) -> None:
     """Bet on the bin of the next score at the odds of exchangeability, and collect."""
-    n_bins = table.shape[1]
-    total = 0.0
-    for b in range(n_bins):
-        total += table[0, b] + table[1, b]
-    chance = (table[0, place] + table[1, place]) / total
-    gain = 0.0
-    for bettor in range(_N_BETTORS):
-        if bettor < _N_FIXED:
-            expected = 0.0
-            for b in range(n_bins):
-                expected += (table[0, b] + table[1, b]) * factors[bettor, b]
-            shares[bettor] *= factors[bettor, place] * total / expected
-        else:
-            row = 2 + bettor - _N_FIXED
-            fade, lately = 1.0 - 1.0 / _MEMORIES[bettor - _N_FIXED], 0.0
-            for b in range(n_bins):
-                lately += table[row, b]
-            forecast = _PRIOR_SCORES * chance + table[row, place]
-            shares[bettor] *= forecast / (_PRIOR_SCORES + lately) / chance
-            for b in range(n_bins):
-                table[row, b] *= fade
-            table[row, place] += 1.0
-        gain += shares[bettor]
+    odds = table[0] + table[1]
+    total = odds.sum()
+    chance = odds[place] / total
+    shares[:_N_FIXED] *= factors[:, place] * total / np.dot(factors, odds)
+    for memory in range(_MEMORIES.size):
+        lately = table[2 + memory]
+        forecast = (_PRIOR_SCORES * chance + lately[place]) / (_PRIOR_SCORES + lately.sum())
+        shares[_N_FIXED + memory] *= forecast / chance
+        lately *= 1.0 - 1.0 / _MEMORIES[memory]
+        lately[place] += 1.0
+    gain = shares.sum()
     shared = 1.0 / (n_seen + _SHARED_OVER)
-    for bettor in range(_N_BETTORS):
-        prior = _IDLE if bettor == 0 else (1.0 - _IDLE) / (_N_BETTORS - 1)
-        shares[bettor] = (1.0 - shared) * shares[bettor] / gain + shared * prior
+    shares[:] = (1.0 - shared) * shares / gain + shared * _FIRST_SHARES
     table[1, place] += 1.0
     floats[LOG_EVIDENCE] += np.log(gain)
     floats[LARGEST] = max(floats[LARGEST], floats[LOG_EVIDENCE])
@@ -156,10 +143,8 @@ class DriftAlarm:
         self._n_calibration, self.n_seen = scores.size, 0
         gaps = np.diff(np.concatenate([[0], ranks, [scores.size + 1]])).astype(np.float64)
         self._factors = _bets_on_bins(gaps)
-        shares = np.full(_N_BETTORS, (1 - _IDLE) / (_N_BETTORS - 1))
-        shares[0] = _IDLE
-        table = np.vstack([gaps, np.zeros((_ROWS - 1, gaps.size))])
-        self._floats = np.concatenate([np.zeros(_HEAD), table.ravel(), shares])
+        others = np.zeros((_ROWS - 1) * gaps.size)
+        self._floats = np.concatenate([np.zeros(_HEAD), gaps, others, _FIRST_SHARES])
 
     @property
     def raised(self) -> bool:

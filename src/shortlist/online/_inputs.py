@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from numba import njit
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from .._core.arrays import Floats, Ints
 from .._core.ids import check_id, check_ids
@@ -25,8 +24,6 @@ from ..capacity import Capacity, check_prevalence, exact
 from ..exceptions import CapacityError
 from .periods import CalendarPeriod
 
-Names = NDArray[np.object_]
-
 _MOST_FLAGS = 1 << 40
 _MOST_KNOTS = 1_024
 FARTHEST_SCORE = 1e300  # differences of two such scores are still finite
@@ -34,32 +31,6 @@ FARTHEST_SCORE = 1e300  # differences of two such scores are still finite
 WORK_UNITS = 10**6
 _MOST_WORK = 10**12
 _LARGEST = float(np.finfo(np.float64).max)
-
-
-@dataclass(frozen=True)
-class Arrivals:
-    """Checked scores, moments, work in whole units (1 if none is counted), and ids if any."""
-
-    scores: Floats
-    moments: Floats
-    work: Ints
-    ids: Names | None
-
-    @property
-    def size(self) -> int:
-        """How many items there are."""
-        return self.scores.size
-
-    @property
-    def first(self) -> tuple[float, float, int, Any]:
-        """The score, the moment, the work and the id of the first item."""
-        id = None if self.ids is None else self.ids[0]
-        return float(self.scores[0]), float(self.moments[0]), int(self.work[0]), id
-
-    def __getitem__(self, part: slice) -> Arrivals:
-        """Return some of the items."""
-        ids = None if self.ids is None else self.ids[part]
-        return Arrivals(self.scores[part], self.moments[part], self.work[part], ids)
 
 
 def check_score(score: Any) -> float:
@@ -80,14 +51,10 @@ def check_score_array(scores: ArrayLike) -> Floats:
     return values
 
 
-def check_names(ids: ArrayLike | None, n: int) -> Names | None:
+def check_names(ids: ArrayLike | None, n: int) -> list[str | int] | None:
     """Return one id per item, each a plain text or whole number; None if there are none."""
-    checked = None if ids is None else check_ids(ids, n)
-    if checked is None:
-        return None
-    names = np.empty(n, dtype=object)
-    names[:] = [check_id(id) for id in checked.tolist()]
-    return names
+    checked = check_ids(ids, n)
+    return None if checked is None else [check_id(id) for id in checked.tolist()]
 
 
 def check_calibration_scores(scores: ArrayLike) -> Floats:

@@ -9,12 +9,13 @@ from typing import Any, NamedTuple, Self
 
 from numpy.typing import ArrayLike
 
+from .._core.arrays import Floats
 from .._core.ids import check_id
 from .._core.validation import check_positive
 from ..capacity import Capacity
 from ..exceptions import CapacityError
 from ._budget import BudgetController
-from ._inputs import Arrivals, TailScale, check_score
+from ._inputs import TailScale, check_score
 from ._pacing import take_flag
 from .decisions import MOMENT_REFUSED, REASONS, SEEN_BEFORE, Decision
 from .periods import read_period
@@ -146,7 +147,7 @@ class PullController(BudgetController):
             if self._repeat(id) is not None or not self._reach(moment):
                 return False
             super()._decide_new(score, moment, None, 1, deciding=False)
-            self._answers.keep(id, False, math.inf, 0.0)
+            self._keep(id, False, math.inf, 0.0)
             self._wait(WaitingCase(id, score, self.now))
             return True
 
@@ -212,8 +213,8 @@ class PullController(BudgetController):
             return Decision(False, math.inf, REASONS[MOMENT_REFUSED], 0.0)
         return super()._decide_new(score, moment, id, work, deciding)
 
-    def _count_plain(self, items: Arrivals) -> int:
-        return 0 if self._here else super()._count_plain(items)
+    def _are_plain(self, moments: Floats, ids: list[Any] | None) -> bool:
+        return not self._here and super()._are_plain(moments, ids)
 
     def _reach(self, moment: float) -> bool:
         """Settle all cases whose patience ends until a moment, unless the moment is refused."""

@@ -85,15 +85,14 @@ class Timeline:
         self._suspect = None if agreeing >= _AGREEING else (moment, agreeing)
         return self._suspect is not None
 
-    def count_plain(self, moments: Floats) -> int:
-        """Return how many of the first moments are surely accepted, and before the next change."""
-        if self._suspect is not None:
-            return 0
-        if self.farthest == math.inf and not self.changes:
-            return moments.size
-        reference = moments[0] if self.now == -math.inf else self.now
-        special = (moments - reference > self.farthest) | (moments >= self.next_change)
-        return int(np.argmax(special)) if special.any() else moments.size
+    def are_plain(self, moments: Floats) -> bool:
+        """Whether moments are surely accepted, and all of them before the next change."""
+        if self._suspect is not None or not moments.size:
+            return False
+        first = moments[0] if self.now == -math.inf else self.now
+        latest = np.maximum.accumulate(np.append(first, moments))
+        is_steady = self.farthest == math.inf or np.diff(latest).max() <= self.farthest
+        return bool(is_steady and latest[-1] < self.next_change)
 
     # --- changes of capacity -------------------------------------------------------------------
 

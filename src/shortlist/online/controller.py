@@ -8,20 +8,20 @@ import hashlib
 import json
 import math
 import threading
+from collections import OrderedDict
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._core.arrays import Floats
+from .._core.arrays import Floats, Ints
 from .._core.ids import check_id
 from .._core.probing import KeyedDraws
 from .._core.validation import to_seconds
 from ..capacity import Capacity, check_capacity, check_prevalence
 from ..exceptions import CapacityError
 from ._inputs import (
-    Arrivals,
     TailScale,
     check_calibration_scores,
     check_names,
@@ -35,7 +35,6 @@ from .decisions import (
     MOMENT_REFUSED,
     REASONS,
     SEEN_BEFORE,
-    AnswerMemory,
     Decision,
     DecisionBatch,
     is_flag,
@@ -43,7 +42,6 @@ from .decisions import (
 
 #: The format of saved states, and its version.
 FORMAT = ("shortlist.online", 9)
-_LONGEST_STRETCH = 1 << 14  # items of a bundle at a time, so that their arrays stay in the cache
 
 
 class Controller:
@@ -116,7 +114,8 @@ class Controller:
         key = options.get("probe_key")
         self._draws = None if key is None else KeyedDraws(key)
         self.has_probes = key is not None
-        self._answers = AnswerMemory(self.options["remember"])
+        # The answers to the most recent ids: flag, threshold, probability. The oldest go first.
+        self._answers: OrderedDict[Any, tuple[bool, float, float]] = OrderedDict()
         self.scale = TailScale.from_scores(check_calibration_scores(calibration_scores))
         self.state_floats: Floats = np.zeros(0)
         self.state_ints: NDArray[np.int64] = np.zeros(0, np.int64)
@@ -236,8 +235,7 @@ class Controller:
         n = checked.size
         work, names = check_work(self.capacity, efforts, n), check_names(ids, n)
         with self._lock:
-            moments = self._time.moments(at, n)
-            return self._decide_items(Arrivals(checked, moments, work, names))
+            return self._decide_items(checked, self._time.moments(at, n), work, names)
 
     def observe(self, scores: ArrayLike, *, at: Any = None) -> Self:
         """Learn from items without deciding about them. No flag is used up.
@@ -253,7 +251,7 @@ class Controller:
         work = np.ones(checked.size, np.int64)
         with self._lock:
             moments = self._time.moments(at, checked.size)
-            self._decide_items(Arrivals(checked, moments, work, None), deciding=False)
+            self._decide_items(checked, moments, work, None, deciding=False)
         return self
 
     # --- changes -------------------------------------------------------------------------------
@@ -340,7 +338,8 @@ class Controller:
                 "capacity": self.capacity.to_json(),
                 "options": self.options,
                 **self._time.state(),
-                "answers": self._answers.to_list(),
+                # JSON has no infinity.
+                "answers": [[id, f, str(cut), p] for id, (f, cut, p) in self._answers.items()],
                 "scale": _to_text(self.scale.knots),
                 "floats": _to_text(self.state_floats),
                 "ints": _to_text(self.state_ints),
@@ -413,7 +412,8 @@ class Controller:
         self.load_own_state(state)
         self.scale = TailScale(knots)
         self._time.load(state)
-        self._answers.load(state["answers"])
+        for id, flag, threshold, probability in state["answers"]:
+            self._keep(check_id(id), bool(flag), float(threshold), float(probability))
         self.state_floats = _from_text(state["floats"], np.float64)
         self.state_ints = _from_text(state["ints"], np.int64)
 
@@ -469,7 +469,7 @@ class Controller:
         )
         flag = bool(is_flag(code))
         if id is not None:
-            self._answers.keep(id, flag, threshold, probability)
+            self._keep(id, flag, threshold, probability)
         return Decision(flag, threshold, REASONS[code], probability)
 
     def _make_due_changes(self, moment: float) -> None:
@@ -477,45 +477,60 @@ class Controller:
             for capacity in self._time.due_changes(until=moment):
                 self._change_capacity(capacity)
 
-    def _decide_items(self, items: Arrivals, *, deciding: bool = True) -> DecisionBatch:
-        """Decide in stretches without anything special, and about every other item alone."""
-        batch, start = DecisionBatch.empty(items.size), 0
-        while start < items.size:
-            rest = items[start : start + _LONGEST_STRETCH]
-            n = self._count_plain(rest)
-            if n:
-                self._decide_stretch(rest[:n], batch.part(slice(start, start + n)), deciding)
-            else:
-                score, moment, work, id = rest.first
-                batch.fill(
-                    start, self._repeat(id) or self._decide_new(score, moment, id, work, deciding)
-                )
-            start += max(n, 1)
-        return batch
+    def _decide_items(
+        self,
+        scores: Floats,
+        moments: Floats,
+        work: Ints,
+        ids: list[Any] | None,
+        *,
+        deciding: bool = True,
+    ) -> DecisionBatch:
+        """Decide about items together, or one by one if anything is special about one of them."""
+        if self._are_plain(moments, ids):
+            return self._decide_together(scores, moments, work, ids, deciding)
+        columns = scores.tolist(), moments.tolist(), ids or [None] * scores.size, work.tolist()
+        return DecisionBatch.of(
+            [
+                self._repeat(id) or self._decide_new(score, moment, id, one, deciding)
+                for score, moment, id, one in zip(*columns, strict=True)
+            ]
+        )
 
-    def _count_plain(self, items: Arrivals) -> int:
-        """Return how many of the first items have new ids, and moments at which nothing is due."""
-        if items.ids is not None and items.ids[0] in self._answers:
-            return 0
-        n = self._time.count_plain(items.moments)
-        return n if items.ids is None else self._answers.count_new(items.ids[:n])
+    def _are_plain(self, moments: Floats, ids: list[Any] | None) -> bool:
+        """Whether all ids are new, and nothing is refused or due at any of the moments."""
+        are_new = ids is None or (
+            len(set(ids)) == len(ids) and self._answers.keys().isdisjoint(ids)
+        )
+        return are_new and self._time.are_plain(moments)
 
-    def _decide_stretch(self, items: Arrivals, batch: DecisionBatch, deciding: bool) -> None:
-        """Run the compiled loop over items, and write its answers into a batch."""
-        numbers = np.ones(items.size)
+    def _decide_together(
+        self, scores: Floats, moments: Floats, work: Ints, ids: list[Any] | None, deciding: bool
+    ) -> DecisionBatch:
+        """Run the compiled loop over items."""
+        numbers = np.ones(scores.size)
         if self._draws is not None and deciding:
-            ids = [None] * items.size if items.ids is None else items.ids
-            numbers[:] = [self._draws.number(id, self.n_items + i) for i, id in enumerate(ids)]
+            names = [None] * scores.size if ids is None else ids
+            numbers[:] = [self._draws.number(id, self.n_items + i) for i, id in enumerate(names)]
+        batch = DecisionBatch.empty(scores.size)
         self.compiled_loop(
-            (items.scores, self._time.count_many(items.moments), items.work, numbers),
+            (scores, self._time.count_many(moments), work, numbers),
             deciding,
             (batch.codes, batch.thresholds, batch.probabilities),
             self.state_floats,
             self.state_ints,
         )
         batch.flagged[:] = is_flag(batch.codes)
-        if items.ids is not None:
-            self._answers.keep_many(items.ids, batch)
+        answers = batch.flagged, batch.thresholds, batch.probabilities
+        for id, *answer in zip(ids or (), *(each.tolist() for each in answers), strict=False):
+            self._keep(id, *answer)
+        return batch
+
+    def _keep(self, id: Any, flag: bool, threshold: float, probability: float) -> None:
+        """Remember an answer, and forget the oldest if there are too many."""
+        self._answers[id] = flag, threshold, probability
+        if len(self._answers) > self.options["remember"]:
+            self._answers.popitem(last=False)
 
     def _change_capacity(self, capacity: Capacity) -> None:
         self.apply_capacity(capacity)

@@ -1,10 +1,7 @@
-"""What a controller answers, and its memory of earlier answers."""
+"""What a controller answers."""
 
 from __future__ import annotations
 
-import copy
-from collections import OrderedDict
-from collections.abc import Iterable
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -12,7 +9,6 @@ from numpy.typing import NDArray
 
 from .._core import probing
 from .._core.arrays import Floats, Mask
-from .._core.ids import check_id
 
 #: Why an item was flagged or not, in words. A reason's code is its position.
 REASONS = (
@@ -74,9 +70,7 @@ class Decision(NamedTuple):
     @property
     def selected_by(self) -> str:
         """One of ``"score"``, ``"probe"``, ``"probe without a slot"`` and ``"not selected"``."""
-        alone = DecisionBatch.empty(1)
-        alone.fill(0, self)
-        return str(alone.selected_by[0])
+        return str(DecisionBatch.of([self]).selected_by[0])
 
 
 class DecisionBatch(NamedTuple):
@@ -105,71 +99,16 @@ class DecisionBatch(NamedTuple):
         """Return a batch of `n` decisions that are still to be filled in."""
         return cls(np.empty(n, bool), np.empty(n), np.empty(n, np.int8), np.empty(n))
 
-    def part(self, items: slice) -> DecisionBatch:
-        """Return views of the decisions about some of the items."""
-        flagged, thresholds = self.flagged[items], self.thresholds[items]
-        return DecisionBatch(flagged, thresholds, self.codes[items], self.probabilities[items])
-
-    def fill(self, i: int, decision: Decision) -> None:
-        """Write down the decision about item `i`."""
-        flag, threshold, reason, probability = decision
-        self.flagged[i], self.thresholds[i], self.probabilities[i] = flag, threshold, probability
-        self.codes[i] = REASONS.index(reason)
+    @classmethod
+    def of(cls, decisions: list[Decision]) -> Self:
+        """Return single decisions as a batch."""
+        batch = cls.empty(len(decisions))
+        for i, (flag, threshold, reason, probability) in enumerate(decisions):
+            batch.flagged[i], batch.codes[i] = flag, REASONS.index(reason)
+            batch.thresholds[i], batch.probabilities[i] = threshold, probability
+        return batch
 
     def decision(self, i: int) -> Decision:
         """Return the decision about item `i` as :meth:`~Controller.decide` would return it."""
         flag, threshold, code, probability = (column[i].item() for column in self)
         return Decision(flag, threshold, REASONS[code], probability)
-
-
-class AnswerMemory:
-    """The answers to the most recent ids: flag, threshold, probability. The oldest go first."""
-
-    __slots__ = ("_known", "_size")
-
-    def __init__(self, size: int) -> None:
-        self._known: OrderedDict[Any, tuple[bool, float, float]] = OrderedDict()
-        self._size = size
-
-    def __contains__(self, id: Any) -> bool:
-        return id in self._known
-
-    def copy(self) -> AnswerMemory:
-        """Return the same answers, which are forgotten alone."""
-        other = copy.copy(self)
-        other._known = self._known.copy()
-        return other
-
-    def get(self, id: Any) -> tuple[bool, float, float] | None:
-        """Return the answer to an id, or None if the id is unknown."""
-        return self._known.get(id)
-
-    def keep(self, id: Any, flag: bool, threshold: float, probability: float) -> None:
-        """Remember an answer."""
-        self._known[id] = flag, threshold, probability
-        if len(self._known) > self._size:
-            self._known.popitem(last=False)
-
-    def keep_many(self, ids: Iterable[Any], batch: DecisionBatch) -> None:
-        """Remember the answers of a batch."""
-        parts = (batch.flagged.tolist(), batch.thresholds.tolist(), batch.probabilities.tolist())
-        for id, flag, threshold, probability in zip(ids, *parts, strict=True):
-            self.keep(id, flag, threshold, probability)
-
-    def count_new(self, ids: Iterable[Any]) -> int:
-        """Return how many ids come before the first that is known or repeated."""
-        new: set[Any] = set()
-        for id in ids:
-            if id in self._known or id in new:
-                break
-            new.add(id)
-        return len(new)
-
-    def to_list(self) -> list[list[Any]]:
-        """Return ids and answers, the oldest first, as plain JSON, which has no infinity."""
-        return [[id, flag, str(cut), chance] for id, (flag, cut, chance) in self._known.items()]
-
-    def load(self, answers: list[list[Any]]) -> None:
-        """Read what :meth:`to_list` returned."""
-        for id, flag, threshold, probability in answers:
-            self.keep(check_id(id), bool(flag), float(threshold), float(probability))

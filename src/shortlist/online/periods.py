@@ -21,15 +21,12 @@ from numba import njit
 from .._core.arrays import Floats
 from .._core.validation import to_seconds
 
-#: What a text such as "day Europe/Berlin" may begin with; else working days: "Mon-Fri 09:00-17:00".
-CALENDARS = ("day", "week", "month")
-_DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _MOST_PERIODS = 9e15  # beyond 2**53 a float cannot tell neighbouring whole numbers apart
-_EPOCH = date(1970, 1, 1).toordinal()
 _FIRST, _LAST = -62e9, 253e9  # moments, a year or so from what a datetime can hold
 _MONDAY = date(1970, 1, 5).toordinal()
 _HOURS = re.compile(r"(\w+)-(\w+) (\d\d):(\d\d)-(\d\d):(\d\d)", re.IGNORECASE)
-_LONGEST = {"day": 86_400.0, "week": 7 * 86_400.0, "month": 31 * 86_400.0}
+_DAY = 86_400.0
 _FORMS = (
     '"day", "week" or "month" and a time zone, such as "day Europe/Berlin", or working days such '
     'as "Mon-Fri 09:00-17:00 Europe/Berlin"'
@@ -118,21 +115,19 @@ class CalendarPeriod:
     """
 
     text: str
-    kind: str = field(init=False, repr=False)
     zone: ZoneInfo = field(init=False, repr=False)
-    _hours: _Hours = field(init=False, repr=False)
+    _days: _Days = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         kind, _, name = str(self.text).strip().rpartition(" ")
         object.__setattr__(self, "text", f"{kind} {name}")
-        object.__setattr__(self, "kind", kind if kind in CALENDARS else "hours")
         object.__setattr__(self, "zone", _zone(name, self.text))
-        object.__setattr__(self, "_hours", _read_kind(kind, self.text))
+        object.__setattr__(self, "_days", _KINDS.get(kind) or _working_days(kind, self.text))
 
     @property
     def longest(self) -> float:
         """About how many seconds the longest period has."""
-        return _LONGEST.get(self.kind, _LONGEST["week"])
+        return self._days.longest
 
     def check(self, *moments: float) -> None:
         """Raise an error for a moment that no calendar has."""
@@ -164,50 +159,38 @@ class CalendarPeriod:
         return found
 
     def _stretch(self, at: float) -> _Stretch:
-        number = self._guess(datetime.fromtimestamp(at, self.zone).date())
+        day, days = datetime.fromtimestamp(at, self.zone).date(), self._days.weekdays
+        if days:
+            weeks, weekday = divmod(day.toordinal() - _MONDAY, 7)
+            number = weeks * len(days) + bisect.bisect_left(days, weekday)
+        else:
+            number = (day.year - 1970) * 12 + day.month - 1
         # The starts of the periods decide, whatever the local date says.
         while at < _start(self, number):
             number -= 1
         while at >= _start(self, number + 1):
             number += 1
         start, end = self.bounds(number)
-        opens = start
-        if self.kind == "hours":
-            opens = self._moment(self._working_date(number), self._hours.opens)
+        opens = start if self._days.closes is None else self._moment(number, self._days.opens)
         return _Stretch(number, start, opens, end)
 
-    def _guess(self, day: date) -> int:
-        if self.kind == "month":
-            return (day.year - 1970) * 12 + day.month - 1
-        if self.kind == "day":
-            return day.toordinal() - _EPOCH
-        weeks, weekday = divmod(day.toordinal() - _MONDAY, 7)
-        if self.kind == "week":
-            return weeks
-        days = self._hours.days
-        return weeks * len(days) + bisect.bisect_left(days, weekday)
-
-    def _working_date(self, number: int) -> date:
-        weeks, place = divmod(number, len(self._hours.days))
-        return date.fromordinal(_MONDAY + 7 * weeks + self._hours.days[place])
-
-    def _moment(self, day: date, at: time) -> float:
+    def _moment(self, number: int, at: time) -> float:
+        """Return the moment of a time on the day of a period: the first one, or the working day."""
+        days = self._days.weekdays
+        if days:
+            weeks, place = divmod(number, len(days))
+            day = date.fromordinal(_MONDAY + 7 * weeks + days[place])
+        else:
+            year, month = divmod(number, 12)
+            day = date(1970 + year, month + 1, 1)
         return datetime.combine(day, at, tzinfo=self.zone).timestamp()
 
 
 @lru_cache(maxsize=4_096)
 def _start(period: CalendarPeriod, number: int) -> float:
     """Return when a period starts; a working day starts when the one before it closes."""
-    if period.kind == "hours":
-        return period._moment(period._working_date(number - 1), period._hours.closes)
-    if period.kind == "month":
-        year, month = divmod(number, 12)
-        first = date(1970 + year, month + 1, 1)
-    elif period.kind == "week":
-        first = date.fromordinal(_MONDAY + 7 * number)
-    else:
-        first = date.fromordinal(_EPOCH + number)
-    return period._moment(first, time())
+    opens, closes = period._days.opens, period._days.closes
+    return period._moment(number, opens) if closes is None else period._moment(number - 1, closes)
 
 
 def _share(moments: Floats, stretch: _Stretch) -> Floats:
@@ -218,29 +201,36 @@ def _share(moments: Floats, stretch: _Stretch) -> Floats:
     return np.where(moments < stretch.opens, closed, 1 + opened) / 2
 
 
-class _Hours(NamedTuple):
-    """Working days of a week, and when each opens and closes."""
+class _Days(NamedTuple):
+    """Days of the week on which a period begins, none for months, or on which people work."""
 
-    days: tuple[int, ...] = ()
+    weekdays: tuple[int, ...]
+    longest: float
     opens: time = time()
-    closes: time = time()
+    closes: time | None = None
 
 
-def _read_kind(kind: str, text: str) -> _Hours:
-    if kind in CALENDARS:
-        return _Hours()
-    match = _HOURS.fullmatch(kind)
+#: What a text such as "day Europe/Berlin" may begin with; else working days: "Mon-Fri 09:00-17:00".
+_KINDS = {
+    "day": _Days(tuple(range(7)), _DAY),
+    "week": _Days((0,), 7 * _DAY),
+    "month": _Days((), 31 * _DAY),
+}
+
+
+def _working_days(hours: str, text: str) -> _Days:
+    match = _HOURS.fullmatch(hours)
     names = [] if match is None else [match[1].lower()[:3], match[2].lower()[:3]]
-    if match is None or not set(names) <= set(_DAYS):
+    if match is None or not set(names) <= set(_WEEKDAYS):
         raise ValueError(f"A period of a calendar is {_FORMS}; got {text!r}.")
-    first, last = (_DAYS.index(name) for name in names)
+    first, last = (_WEEKDAYS.index(name) for name in names)
     try:
         opens, closes = time(int(match[3]), int(match[4])), time(int(match[5]), int(match[6]))
     except ValueError:
         raise ValueError(f"The hours of {text!r} are not times of a day, such as 09:00.") from None
     if first > last or opens >= closes:
         raise ValueError(f"{text!r} must name days and hours in their order, such as Mon-Fri.")
-    return _Hours(tuple(range(first, last + 1)), opens, closes)
+    return _Days(tuple(range(first, last + 1)), 7 * _DAY, opens, closes)
 
 
 def _zone(name: str, text: str) -> ZoneInfo:

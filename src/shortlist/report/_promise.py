@@ -8,7 +8,7 @@ import numpy as np
 
 from .._core.arrays import Doubles
 from .._core.formatting import number
-from .._core.intervals import Interval, mean_lower
+from .._core.intervals import Interval, total_lower
 from ..tables import TableModel
 from ..tables.drift import measure_shifts, verdict_on
 from ..tables.learned_rows import SeenRows
@@ -101,8 +101,8 @@ def _judge_flags(n_flagged: int, room: int, as_many: float, as_few: float) -> tu
 def _judge_work(model: TableModel, work: Doubles) -> tuple[str, str]:
     """Compare the work of the flags with a budget.
 
-    If it is exceeded, bets against "the mean work is within the budget" tell whether chance can
-    explain that. They are exact for every law of the work, because it is bounded.
+    If it is exceeded, bets against "such flags take no more than the budget on average" tell
+    whether chance can explain that. They hold for every law of the work, because it is bounded.
     """
     spent = float(work.sum())
     allowed = float(model.classifier.capacity.max_effort(work.size))
@@ -110,8 +110,8 @@ def _judge_work(model: TableModel, work: Doubles) -> tuple[str, str]:
     if spent <= allowed:
         return "kept", said
     most = float(model.classifier.max_effort or work.max())
-    surely = most * mean_lower(np.minimum(work / most, 1.0), error=_UNLIKELY)
-    if surely <= allowed / work.size:
+    surely = most * total_lower(np.minimum(work[work > 0] / most, 1.0), error=_UNLIKELY)
+    if surely <= allowed:
         return "chance", f"{said} The difference is no more than chance can explain."
     return "broken", f"{said} {_ALIKE} much or more would be below {percent(_UNLIKELY)}. {_CHANGED}"
 

@@ -22,7 +22,7 @@ from .._core.arrays import Floats, Mask, Rows, TieKeys
 from .._core.ids import tie_keys_of
 from .._core.intervals import Interval, clopper_pearson_lower
 from .._core.probing import probe_seed
-from .._core.ranking import Cut, Cuts, as_calibrated, keys_within
+from .._core.ranking import Cut, Cuts, as_calibrated, keys_within, lift
 from .._core.scoring import Scores, n_rows
 from .._core.validation import check_as_calibrated, check_scores, warn_user
 from .._core.work import check_max_effort, weigh
@@ -408,7 +408,7 @@ def _compare(
     """Return which scores are flagged, and what each had to exceed."""
     upper = Cut(calibration.value, calibration.tie_key)
     cuts = Cuts(upper, Cut(calibration.lower_value, calibration.lower_tie_key), calibration.share)
-    flagged = cuts.flag(scores, None if calibration.ties == "exclude" else keys, lifted=False)
+    flagged = cuts.flag(lift(scores), None if calibration.ties == "exclude" else keys)
     thresholds = np.full(scores.size, calibration.value)
     thresholds[flagged & (scores < calibration.value)] = calibration.lower_value
     return flagged, thresholds
