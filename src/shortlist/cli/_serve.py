@@ -294,7 +294,7 @@ def audit(
             typer.echo(
                 f"{each.queue}: {each.n_decisions:,} decisions and {each.n_flags:,} flags in "
                 f"{each.n_periods:,} periods; {each.n_replayed:,} decisions made again, "
-                f"{each.n_other:,} of other versions only checked; {each.n_rescored:,} flagged "
+                f"{each.n_other:,} only checked; {each.n_rescored:,} flagged "
                 f"cases scored again; erased cases: {each.n_erased:,}."
             )
             for problem in each.problems:

@@ -12,10 +12,8 @@ import json
 import secrets
 from typing import Any
 
-__all__ = ["PRIVATE", "erased_name", "is_erased", "link", "new_salt", "seal_of"]
-
-#: What is about a person, in the tables whose rows have a seal.
-PRIVATE = ("case_id", "digest", "body", "note", "idempotency")
+# What is about a person, in the tables whose rows have a seal.
+_PRIVATE = ("case_id", "digest", "body", "note", "idempotency")
 _SALT, _SEAL = 16, 32  # bytes
 
 
@@ -29,25 +27,25 @@ def is_erased(seal: bytes | None) -> bool:
     return seal is not None and len(seal) == _SEAL
 
 
-def erased_name(seq: int) -> str:
-    """Return how the name begins that an erased case has instead of its id."""
-    return f"erased {seq} "
-
-
 def seal_of(row: dict[str, Any]) -> bytes:
     """Return what stands for the private part of a row; its column `seal` holds the salt first."""
     if is_erased(row["seal"]):
         return bytes(row["seal"])
-    return _hash([row["seal"], *(row[name] for name in PRIVATE if name in row)])
+    return _hash([row["seal"], *(row[name] for name in _PRIVATE if name in row)])
 
 
 def link(before: bytes, row: dict[str, Any]) -> bytes:
     """Return the hash of a row and of the hash before it."""
     kept = {name: value for name, value in row.items() if name not in ("seal", "hash")}
     if row.get("seal") is not None:
-        kept = {name: value for name, value in kept.items() if name not in PRIVATE}
+        kept = {name: value for name, value in kept.items() if name not in _PRIVATE}
         kept["seal"] = seal_of(row)
     return _hash([before, *kept.values()])
+
+
+def hash_row(row: dict[str, Any]) -> bytes:
+    """Return the hash of a row that is in no chain; of an erased one, nothing is private."""
+    return _hash(list(row.values())) if is_erased(row.get("seal")) else link(b"", row)
 
 
 def _hash(values: list[Any]) -> bytes:

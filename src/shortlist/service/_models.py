@@ -281,11 +281,6 @@ def has_own_calibration(store: Store, id: int) -> bool:
     return _OF_LISTS not in str(scorer)
 
 
-def is_own_scorer(name: str) -> bool:
-    """Whether scores were computed by the versions of this program, in one way or another."""
-    return name.partition(", ")[2] == f"scikit-learn {sklearn.__version__}, {build_name()}"
-
-
 def _check_fit(model: LoadedModel, present: LoadedModel, row: QueueRow, store: Store) -> None:
     """Raise an error unless a queue can go on with a model: its unit, its columns, its id.
 

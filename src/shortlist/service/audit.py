@@ -19,30 +19,15 @@ from typing import Any
 
 from ..online.decisions import MOMENT_REFUSED, PROBE
 from ._api import Problem
-from ._chain import erased_name, is_erased, link
-from ._models import LoadedModel, calibration_bytes, is_own_scorer, read_model
+from ._chain import is_erased, link
+from ._models import LoadedModel, ModelCache, calibration_bytes
 from ._replica import ReplayError, Replica
 from ._routes import digest_of, id_of
 from .settings import WORK_UNITS, QueueSettings, build_name
-from .store import (
-    BUILD,
-    CAPACITY,
-    CLOCK,
-    DECISION,
-    ERASED,
-    TOTAL_SET,
-    VOUCHED,
-    Entry,
-    QueueRow,
-    Store,
-)  # fmt: skip
-
-__all__ = ["QueueAudit", "audit_store", "read_head"]
+from .store import BUILD, CAPACITY, CLOCK, DECISION, TOTAL_SET, VOUCHED, Entry, QueueRow, Store
 
 _PAGE = 10_000
 _MOST_PROBLEMS = 20
-#: For each queue the entries that were erased, each with the numbers of its outcomes.
-_Erased = defaultdict[str, dict[int, set[int]]]
 
 
 @dataclass
@@ -58,7 +43,7 @@ class QueueAudit:
     n_replayed : int
         Decisions that were made again and compared, bit for bit.
     n_other : int
-        Decisions by other versions of the program: they were checked, but not made again.
+        Decisions that were checked, but not made again: those of other versions of the program.
     n_erased : int
         Decisions whose cases were erased: their ids and columns are gone, their seals are checked.
     n_rescored : int
@@ -79,10 +64,18 @@ class QueueAudit:
     n_rescored: int = 0
     problems: list[str] = field(default_factory=list)
 
-    def tell(self, problem: str) -> None:
-        """Add a problem, unless there are many."""
-        if len(self.problems) < _MOST_PROBLEMS:
+    def expect(self, is_right: bool, problem: str) -> None:
+        """Add a problem if something is not right, unless there are many."""
+        if not is_right and len(self.problems) < _MOST_PROBLEMS:
             self.problems.append(problem)
+
+    @contextlib.contextmanager
+    def reading(self, what: str) -> Iterator[None]:
+        """Add a problem if something cannot be read, rather than raise an error."""
+        try:
+            yield
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            self.expect(False, f"the {what} cannot be read: {error!r}")
 
 
 def read_head(store: Store, *, key: bytes | None = None) -> dict[str, Any]:
@@ -115,60 +108,49 @@ def audit_store(
     if not rows:
         raise ValueError("The database has no queue, so that there is nothing to check.")
     audits = [QueueAudit(row.name) for row in rows]
+    first = audits[0]
     for head in heads:
-        signature = str(head.get("signature"))
-        if key is not None and not hmac.compare_digest(signature, _signature(head, key)):
-            audits[0].tell(f"the head of {head.get('at')} is not signed by this key")
-        for name in head["queues"].keys() - {row.name for row in rows}:
-            audits[0].tell(f"the queue {name!r} of a head that was kept is gone")
-    erased: _Erased = defaultdict(dict)
-    with _reading("notes", audits[0]):
-        chain = _Chain("note", b"", [head["notes"] for head in heads], audits[0])
-        erased = _check_notes(store, chain, audits[0])
+        is_signed = key is None or hmac.compare_digest(
+            str(head.get("signature")), _signature(head, key)
+        )
+        first.expect(is_signed, f"the head of {head.get('at')} is not signed by this key")
+        gone = sorted(head["queues"].keys() - {row.name for row in rows})
+        first.expect(not gone, f"the queues {gone} of a head that was kept are gone")
+    with first.reading("notes"):
+        _check_notes(store, _Chain("note", b"", [head["notes"] for head in heads], first), first)
     for row, found in zip(rows, audits, strict=True):
-        with _reading("log", found):
+        with found.reading("log"):
             ends = [head["queues"].get(row.name, (0, "")) for head in heads]
             chain = _Chain("entry", row.first_head(), ends, found)
-            _Auditor(store, row, found, build or build_name(), chain, erased[row.name]).run()
+            _Auditor(store, row, found, build or build_name(), chain).run()
     return audits
-
-
-@contextlib.contextmanager
-def _reading(what: str, found: QueueAudit) -> Iterator[None]:
-    """Tell that something cannot be read, rather than raise an error."""
-    try:
-        yield
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        found.tell(f"the {what} cannot be read: {error!r}")
 
 
 class _Chain:
     """Rows that follow from one another, and lead through the heads that were kept."""
 
     def __init__(self, what: str, head: bytes, ends: Iterable[Any], found: QueueAudit) -> None:
-        self._what, self.head, self.last, self._tell = what, head, 0, found.tell
+        self._what, self.head, self.last, self._expect = what, head, 0, found.expect
         self._kept = list(ends)
-        self._most = max((place for place, _ in self._kept), default=0)
 
     def see(self, place: int, row: dict[str, Any]) -> None:
         """Check the next row."""
         where, head, hash = f"{self._what} {place}", link(self.head, row), bytes(row["hash"])
-        if place != self.last + 1 or head != hash:
-            self._tell(f"{where} does not follow from what comes before it")
-        if any(place == each and hash.hex() != kept for each, kept in self._kept):
-            self._tell(f"{where} is not the one of a head that was kept")
+        follows = place == self.last + 1 and head == hash
+        self._expect(follows, f"{where} does not follow from what comes before it")
+        is_kept = all(place != each or hash.hex() == kept for each, kept in self._kept)
+        self._expect(is_kept, f"{where} is not the one of a head that was kept")
         self.last, self.head = place, hash
 
     def end(self) -> None:
         """Check that nothing is missing at the end."""
-        if self._most > self.last:
-            last = f"the last one is {self.last}"
-            self._tell(f"a head that was kept has {self._what} {self._most}, but {last}")
+        most = max((place for place, _ in self._kept), default=0)
+        last = f"the last one is {self.last}"
+        self._expect(most <= self.last, f"a head that was kept has {self._what} {most}, but {last}")
 
 
-def _check_notes(store: Store, chain: _Chain, found: QueueAudit) -> _Erased:
-    """Check the notes, and every row they vouch for; return which entries were erased."""
-    erased: _Erased = defaultdict(dict)
+def _check_notes(store: Store, chain: _Chain, found: QueueAudit) -> None:
+    """Check the notes, and every row they vouch for."""
     vouched: dict[str, dict[str, str]] = {table: {} for table in VOUCHED}
     names = ("number", "at", "key_id", "action", "queue", "detail", "hash")
     for number, *values in store.query(f"SELECT {', '.join(names)} FROM note ORDER BY number"):
@@ -177,17 +159,10 @@ def _check_notes(store: Store, chain: _Chain, found: QueueAudit) -> _Erased:
         detail = json.loads(note["detail"])
         for table in vouched.keys() & detail.keys():
             vouched[table].update(detail[table])
-        if note["action"] == ERASED:
-            erased[note["queue"]] |= {seq: set() for seq in detail["entries"]}
-            for number, seq in detail["outcomes"].items():
-                erased[note["queue"]][seq].add(int(number))
     chain.end()
-    for table, rows in vouched.items():
-        there = store.hashes(table)
-        for key in there.keys() | rows.keys():
-            if there.get(key) != rows.get(key):
-                found.tell(f"row {key} of the table {table} is not the one that was noted")
-    return erased
+    for table, noted in vouched.items():
+        for key in dict(noted.items() ^ store.hashes(table).items()):
+            found.expect(False, f"row {key} of the table {table} is not the one that was noted")
 
 
 def _fits_columns(entry: Entry, id_fields: tuple[str, ...]) -> bool:
@@ -205,20 +180,14 @@ class _Auditor:
     """Goes through the log of one queue: gaps, order, ids, slots, capacities, and a replay."""
 
     def __init__(
-        self,
-        store: Store,
-        row: QueueRow,
-        found: QueueAudit,
-        build: str,
-        chain: _Chain,
-        erased: dict[int, set[int]],
+        self, store: Store, row: QueueRow, found: QueueAudit, build: str, chain: _Chain
     ) -> None:
-        self._store, self._row, self._found = store, row, found
-        self._chain, self._erased = chain, erased
-        self._settings = QueueSettings.from_json(row.settings)
+        self._store, self._row, self._found, self._chain = store, row, found, chain
+        self._expect, self._settings = found.expect, QueueSettings.from_json(row.settings)
         known = store.query("SELECT id FROM build WHERE name = ?", build)
         self._build = int(known[0][0]) if known else None
         self._replica: Replica | None = None
+        self._cache = ModelCache()
         self._models: dict[int, LoadedModel | None] = {}
         self._at = float("-inf")
         self._period: int | None = None
@@ -226,8 +195,6 @@ class _Auditor:
         self._counts: dict[int, list[int]] = {}  # flags, cases and work of each period
         self._spent: defaultdict[int, Fraction] = defaultdict(Fraction)
         self._changes: list[tuple[float, int, Fraction]] = []
-        self._forgotten: dict[int, tuple[str | None, None, None]] = {}  # what erased outcomes say
-        self._tell = self._found.tell
 
     def run(self) -> None:
         """Tell what is wrong."""
@@ -236,27 +203,27 @@ class _Auditor:
                 self._see(entry)
             self._replay(page)
             self._rescore([e for e in page if e.kind == DECISION and e.model is not None])
+        self._found.n_other = self._found.n_decisions - self._found.n_replayed
+        self._found.n_periods = len(self._counts)
         self._chain.end()
         self._check_counts()
-        self._check_total()
-        self._check_outcomes()
+        if self._row.total is not None:
+            self._check_total()
 
     # --- what must hold whatever a controller decided ------------------------------------------
 
     def _see(self, entry: Entry) -> None:
         """Check the next entry."""
-        where = f"entry {entry.seq}"
+        where, period = f"entry {entry.seq}", self._settings.periods.number(entry.at)
         self._found.n_entries += 1
+        self._found.n_erased += is_erased(entry.seal)
         self._chain.see(entry.seq, entry._asdict())
-        if is_erased(entry.seal):
-            self._found.n_erased += 1
-            if entry.seq not in self._erased:
-                self._tell(f"{where} was erased without a note")
-            self._see_erased(entry, where)
-        if entry.at < self._at and entry.kind != CLOCK:
-            self._tell(f"{where} is earlier than the one before it")
-        if entry.period != self._settings.periods.number(entry.at):
-            self._tell(f"{where} is counted in period {entry.period}, where its moment is not")
+        is_later = entry.at >= self._at or entry.kind == CLOCK
+        self._expect(is_later, f"{where} is earlier than the one before it")
+        self._expect(
+            entry.period == period,
+            f"{where} is counted in period {entry.period}, but its moment is in period {period}",
+        )
         self._at, self._period = entry.at, entry.period
         if entry.kind == CAPACITY:
             body = json.loads(entry.body or "{}")
@@ -265,126 +232,104 @@ class _Auditor:
         elif entry.kind == DECISION:
             self._see_decision(entry, where)
 
-    def _see_erased(self, entry: Entry, where: str) -> None:
-        """Check that nobody has written something where a person was forgotten."""
-        is_named = str(entry.case_id).startswith(erased_name(entry.seq))
-        if not is_named or (entry.digest, entry.body) != (None, None):
-            self._tell(f"{where} was erased, but has an id or columns again")
-        for number in self._erased.get(entry.seq, ()):
-            self._forgotten[number] = entry.case_id, None, None
-
-    def _check_outcomes(self) -> None:
-        """Check that what is left of erased outcomes is about the cases that notes say."""
-        names = "number, case_id, note, idempotency, seal"
-        rows = self._store.query(f"SELECT {names} FROM outcome WHERE queue = ?", self._row.id)
-        left = {number: tuple(kept) for number, *kept, seal in rows if is_erased(seal)}
-        if left != self._forgotten:
-            self._tell("outcomes were erased without a note, or have words or a case again")
-
     def _see_decision(self, entry: Entry, where: str) -> None:
         self._found.n_decisions += 1
-        may_lack = self._settings.is_guarded  # lines of a stream may have no ids
-        if entry.case_id in self._cases or (entry.case_id is None and not may_lack):
-            self._tell(f"{where} decides about a case without an id, or for the second time")
-        if entry.case_id is not None:
+        if entry.case_id is None:
+            self._expect(self._settings.is_guarded, f"{where} decides about a case without an id")
+        else:
+            is_new = entry.case_id not in self._cases
+            self._expect(is_new, f"{where} decides about a case for the second time")
             self._cases.add(entry.case_id)
         counts = self._counts.setdefault(entry.period, [0, 0, 0])
         counts[1] += entry.code != MOMENT_REFUSED
-        self._found.n_periods = len(self._counts)
         if entry.slot is not None:
+            counts[0], counts[2] = counts[0] + 1, counts[2] + (entry.work or 0)
+            self._expect(
+                entry.slot == counts[0], f"{where} has slot {entry.slot} where {counts[0]} is next"
+            )
             self._see_flag(entry, where)
 
     def _see_flag(self, entry: Entry, where: str) -> None:
         self._found.n_flags += 1
-        counts = self._counts[entry.period]
-        counts[0], counts[2] = counts[0] + 1, counts[2] + (entry.work or 0)
-        if entry.slot != counts[0]:
-            self._tell(f"{where} has slot {entry.slot} where {counts[0]} is next")
-        if not self._settings.is_guarded and not _fits_columns(entry, self._settings.id_fields):
-            self._tell(f"{where} has another id or digest than its columns")
-        if self._settings.is_capped:
+        settings, score, threshold = self._settings, entry.score, entry.threshold
+        has_columns = settings.is_guarded or _fits_columns(entry, settings.id_fields)
+        self._expect(has_columns, f"{where} has another id or digest than its columns")
+        is_shared = (entry.total_slot is None) == (self._row.total is None)
+        self._expect(is_shared, f"{where} has no slot of the shared total, or one of none")
+        exceeds = score is not None and threshold is not None and score > threshold
+        is_chosen = exceeds or (entry.code == PROBE and threshold is not None)
+        self._expect(is_chosen, f"{where} is flagged, but its score does not exceed its threshold")
+        worth = float("-inf") if settings.worth is None else settings.worth
+        is_worth = score is not None and score >= worth
+        self._expect(is_worth, f"{where} is flagged, but worth less than {worth:g}")
+        if settings.is_capped:
             self._see_capacity(entry, where)
-        if entry.score is None or entry.threshold is None:
-            self._tell(f"{where} has no score or threshold")
-        elif not entry.score > entry.threshold and entry.code != PROBE:
-            self._tell(f"{where} is flagged, but its score does not exceed its threshold")
-        if self._settings.worth is not None and (entry.score or 0) < self._settings.worth:
-            self._tell(f"{where} is flagged, but worth less than {self._settings.worth:g}")
 
     def _see_capacity(self, entry: Entry, where: str) -> None:
         allowed = max(change for change in self._changes if change[0] <= entry.at)[2]
-        if not self._settings.of_work:
-            if (entry.slot or 0) > allowed:
-                flag = f"flag {entry.slot} of {allowed}"
-                self._tell(f"{where} is {flag} in period {entry.period}")
-            return
-        self._spent[entry.period] += Fraction(str(entry.effort or 0))  # as it was given
-        spent = self._spent[entry.period]
-        if spent > allowed:
-            work = f"{float(spent):g} of {float(allowed):g}"
-            self._tell(f"{where} brings the work of period {entry.period} to {work}")
-        if entry.spent is None or Fraction(entry.spent, WORK_UNITS) < spent:
-            self._tell(f"{where} counts less work than its flags take")
+        used = Fraction(entry.slot or 0)
+        if self._settings.of_work:
+            self._spent[entry.period] += Fraction(str(entry.effort or 0))  # as it was given
+            used = self._spent[entry.period]
+            is_counted = Fraction(entry.spent or 0, WORK_UNITS) >= used
+            self._expect(is_counted, f"{where} counts less work than its flags take")
+        amount = f"{float(used):g} of {float(allowed):g}"
+        self._expect(
+            used <= allowed, f"{where} brings the use of period {entry.period} to {amount}"
+        )
 
     def _check_counts(self) -> None:
         """Compare what the queue has counted with its log."""
         row, settings, query = self._row, self._settings, self._store.query
-        counted = self._counts.get(self._period or 0, [0, 0, 0])
-        end = (self._chain.last, self._chain.head, self._at, self._period, *counted)
-        if (row.last_seq, bytes(row.head), row.high_water, row.period, *row[8:11]) != end:
-            self._tell("the queue's row counts something else than its log")
+        used, seen, spent = self._counts.get(self._period or 0, [0, 0, 0])
+        counted = row._replace(
+            last_seq=self._chain.last, head=self._chain.head, high_water=self._at,
+            period=self._period, used=used, seen=seen, spent=spent,
+        )  # fmt: skip
+        is_counted = row._replace(head=bytes(row.head)) == counted
+        self._expect(is_counted, "the queue's row counts something else than its log")
         past = {p: tuple(n) for p, n in self._counts.items() if n[1] and p != self._period}
         names = "period, capacity, used, seen, spent"
         ended = query(f"SELECT {names} FROM ended WHERE queue = ?", row.id)
-        if {p: tuple(n) for p, _, *n in ended if p != self._period} != past:
-            self._tell("the numbers of periods that have ended are not those of the log")
+        is_past = {p: tuple(n) for p, _, *n in ended if p != self._period} == past
+        self._expect(is_past, "the numbers of periods that have ended are not those of the log")
         units = WORK_UNITS if settings.of_work else 1
         shown = {row.capacity, *(capacity for _, capacity, *_ in ended)}
         is_set = shown <= {int(amount * units) for *_, amount in self._changes}
         [(of_work,)] = query("SELECT of_work FROM queue WHERE id = ?", row.id)
-        if settings.is_capped and not (is_set and of_work == settings.of_work):
-            self._tell("the queue or a past period has a capacity that nobody has set")
+        is_set = not settings.is_capped or (is_set and of_work == settings.of_work)
+        self._expect(is_set, "the queue or a past period has a capacity that nobody has set")
 
     def _check_total(self) -> None:
-        """Check that every flag has a slot in the shared total, without gaps or too many."""
-        if self._row.total is None:
-            return
-        query, name, flags = self._store.query, self._row.total, self._found.n_flags
-        [(slots,)] = query("SELECT count(total_slot) FROM log WHERE queue = ?", self._row.id)
-        if flags != slots:
-            self._tell(f"{flags} flags have {slots} slots of the total {name!r}")
+        """Check that the flags of all queues with a shared total have its slots, without gaps."""
+        query = self._store.query
         notes = query("SELECT detail FROM note WHERE action = ?", TOTAL_SET)
-        [(capacity,)] = query("SELECT capacity FROM total WHERE name = ?", name)
-        largest = max([capacity, *(json.loads(detail)["capacity"] for (detail,) in notes)])
+        largest = max(json.loads(detail)["capacity"] for (detail,) in notes)
         for period, n, last in query(
             "SELECT period, count(*), max(total_slot) FROM log WHERE total_slot > 0 GROUP BY period"
         ):
-            if n != last:
-                self._tell(f"the total {name!r} has gaps in period {period}")
-            if last > largest:
-                self._tell(f"the total {name!r} has {last} flags of {largest} in period {period}")
+            self._expect(n == last, f"the shared total has gaps in period {period}")
+            amount = f"{last} flags of {largest}"
+            self._expect(last <= largest, f"the shared total has {amount} in period {period}")
 
     # --- what can be computed again --------------------------------------------------------------
 
     def _replay(self, page: list[Entry]) -> None:
         """Make the decisions of this version of the program again, from its first state on."""
-        own = [entry for entry in page if entry.build == self._build]
-        mine = sum(entry.kind == DECISION for entry in own)
-        self._found.n_other += sum(entry.kind == DECISION for entry in page) - mine
         if self._replica is None:
-            start = next((entry for entry in own if entry.kind == BUILD), None)
-            if start is None:
+            starts = (e for e in page if e.kind == BUILD and e.build == self._build)
+            if (start := next(starts, None)) is None:
                 return
+            state = json.loads(start.body or "{}")
             self._replica = Replica(
-                self._store, self._settings, start.build, seq=start.seq,
-                state=json.loads(start.body or "{}"),
-            )  # fmt: skip
+                self._store, self._settings, start.build, seq=start.seq, state=state
+            )
         replica, before = self._replica, self._replica.n_compared
         try:
             replica.follow([entry for entry in page if entry.seq > replica.seq])
             self._found.n_replayed += replica.n_compared - before
         except ReplayError as error:
-            self._tell(str(error))
+            self._expect(False, str(error))
             self._replica = None
 
     def _rescore(self, decisions: list[Entry]) -> None:
@@ -398,25 +343,21 @@ class _Auditor:
             flagged = [e for e in decisions if e.model == id and e.body is not None]
             items = model.scored([model.read(json.loads(e.body or "{}")) for e in flagged])
             for entry, item in zip(flagged, items, strict=True):
-                if item.error is not None or item.score != entry.score:
-                    self._tell(f"entry {entry.seq} has a score that its columns do not have")
+                is_same = item.error is None and item.score == entry.score
+                self._expect(is_same, f"entry {entry.seq} has a score that its columns do not have")
             self._found.n_rescored += len(flagged)
 
     def _load(self, id: int) -> LoadedModel | None:
         """Return a model if this version of the program can repeat its scores."""
-        rows = self._store.query(
-            "SELECT file, sha256, scorer, calibration FROM model WHERE id = ?", id
-        )
-        if not rows or hashlib.sha256(bytes(rows[0][0])).hexdigest() != rows[0][1]:
-            self._tell(f"the file of model {id} is gone, or was changed")
-            return None
-        content, _, scorer, calibration = rows[0]
-        if not is_own_scorer(scorer):
+        rows = self._store.query("SELECT file, sha256, calibration FROM model WHERE id = ?", id)
+        is_there = bool(rows) and hashlib.sha256(bytes(rows[0][0])).hexdigest() == rows[0][1]
+        self._expect(is_there, f"the file of model {id} is gone, or was changed")
+        if not is_there:
             return None
         try:
-            loaded = LoadedModel(id, read_model(bytes(content)))
+            loaded = self._cache.get(id, self._store)
         except (ValueError, ImportError):
-            return None  # such as a model that needs a package which is not installed here
-        if calibration_bytes(loaded.table) != bytes(calibration):
-            self._tell(f"the calibration scores of model {id} are not those of its file")
-        return loaded if loaded.scorer == scorer else None
+            return None  # such as one of another version, or that needs a package
+        is_own = calibration_bytes(loaded.table) == bytes(rows[0][2])
+        self._expect(is_own, f"the calibration scores of model {id} are not those of its file")
+        return loaded

@@ -7,66 +7,60 @@ import secrets
 import time
 from typing import Any
 
-from ._chain import erased_name, seal_of
+from ._chain import seal_of
 from .setup import change_queue
-from .store import COMMAND, DECISION, ERASED, Entry, QueueRow, Store
-
-__all__ = ["erase_cases"]
+from .store import COMMAND, DECISION, QueueRow, Store
 
 _TOGETHER = 500  # cases of one transaction, so that deciding goes on
-_WORDS = ("note", "idempotency")
+# What is about a person: in which tables, the number of a row there, and columns besides the id.
+_FORGOTTEN = {"log": ("seq", "digest", "body"), "outcome": ("number", "note", "idempotency")}
 
 
 def erase_cases(store: Store, cases: list[str], *, before: float | None = None) -> int:
     """Erase some cases, or all that were decided before a moment; return how many.
 
     Of each case the id, the columns and the words of reviewers are forgotten. Decisions, outcomes
-    and counts stay, and so do the seals of what was forgotten. A note says which entries they were.
+    and counts stay, and so do the seals of what was forgotten. A note vouches for what is left.
     """
     which = "at < ?" if before is not None else store.is_listed
     given = before if before is not None else json.dumps(cases)
+    found = (
+        f"SELECT seq, case_id FROM log WHERE queue = ? AND seq > ? AND seq < ? AND "
+        f"length(seal) = 16 AND kind = {DECISION} AND {which} ORDER BY seq LIMIT {_TOGETHER}"
+    )
     n_erased = 0
     for row in store.queues():
         # Replays begin after what they can no longer repeat: whatever comes later is not erased.
-        last = change_queue(store, row.id, [])
-        while entries := store.entries_where(
-            f"queue = ? AND seq < ? AND kind = {DECISION} AND length(seal) = 16 AND {which} "
-            f"LIMIT {_TOGETHER}",
-            row.id,
-            last,
-            given,
-        ):
+        after, last = 0, change_queue(store, row.id, [])
+        while entries := store.query(found, row.id, after, last, given):
             _erase(store, row, entries)
-            n_erased += len(entries)
+            after, n_erased = entries[-1][0], n_erased + len(entries)
     return n_erased
 
 
-def _erase(store: Store, row: QueueRow, entries: list[Entry]) -> None:
-    forgotten: dict[int, int] = {}  # outcomes, and the entries they are about
+def _erase(store: Store, row: QueueRow, entries: list[tuple[int, str]]) -> None:
+    left: dict[str, Any] = {table: {} for table in _FORGOTTEN}
     with store.write():
-        for entry in entries:
-            name = f"{erased_name(entry.seq)}{secrets.token_hex(8)}"
-            outcomes = store.query(
-                "SELECT number, case_id, note, idempotency, seal FROM outcome WHERE queue = ? AND "
-                "case_id = ?",
-                row.id,
-                entry.case_id,
-            )
-            for number, *private in outcomes:
-                forgotten[number] = entry.seq
-                kept = dict(zip(("case_id", *_WORDS, "seal"), private, strict=True))
-                _forget(store, "outcome", ("queue", row.id, "number", number), name, kept)
-            _forget(store, "log", ("queue", row.id, "seq", entry.seq), name, entry._asdict())
-            store.query("DELETE FROM claim WHERE queue = ? AND case_id = ?", row.id, entry.case_id)
-        said = {"entries": [entry.seq for entry in entries], "outcomes": forgotten}
-        store.note(time.time(), COMMAND, ERASED, row.name, said)
+        for seq, case in entries:
+            name = f"erased {seq} {secrets.token_hex(8)}"
+            for table in left:
+                left[table] |= _forget(store, table, row.id, case, name)
+            store.query("DELETE FROM claim WHERE queue = ? AND case_id = ?", row.id, case)
+        store.note(time.time(), COMMAND, "erased", row.name, left)
 
 
-def _forget(store: Store, table: str, key: Any, name: str, row: dict[str, Any]) -> None:
-    """Leave the seal of a row, and a name that only tells it from others."""
-    gone = ("digest", "body") if table == "log" else _WORDS
-    store.query(
-        f"UPDATE {table} SET case_id = ?, seal = ?, {' = NULL, '.join(gone)} = NULL "
-        f"WHERE {key[0]} = ? AND {key[2]} = ?",
-        name, seal_of(row), key[1], key[3],
-    )  # fmt: skip
+def _forget(store: Store, table: str, queue: int, case: str, name: str) -> dict[str, str]:
+    """Leave the seals of a case, and a name that only tells it from others; return their hashes."""
+    number, *words = _FORGOTTEN[table]
+    names, left = (number, "case_id", *words, "seal"), {}
+    columns, set_to = ", ".join(names), " = NULL, ".join(words)
+    for row in store.query(
+        f"SELECT {columns} FROM {table} WHERE queue = ? AND case_id = ?", queue, case
+    ):
+        store.query(
+            f"UPDATE {table} SET case_id = ?, seal = ?, {set_to} = NULL "
+            f"WHERE queue = ? AND {number} = ?",
+            name, seal_of(dict(zip(names, row, strict=True))), queue, row[0],
+        )  # fmt: skip
+        left |= store.hashes(table, queue, row[0])
+    return left

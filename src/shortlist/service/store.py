@@ -15,39 +15,15 @@ from importlib import resources
 from itertools import starmap
 from typing import Any, NamedTuple
 
-from ._chain import link, new_salt
-
-__all__ = [
-    "BUILD",
-    "CAPACITY",
-    "CLOCK",
-    "COMMAND",
-    "DECISION",
-    "ENTRY_COLUMNS",
-    "ERASED",
-    "MODEL",
-    "OBSERVATION",
-    "READ_ROW",
-    "READ_TOTAL",
-    "SHADOW",
-    "TOTAL_SET",
-    "VOUCHED",
-    "Entry",
-    "Group",
-    "PromiseError",
-    "QueueRow",
-    "Store",
-    "StoreError",
-    "check_commit",
-]
+from ._chain import hash_row, link, new_salt
 
 #: The kinds of entries in the log.
 DECISION, CAPACITY, MODEL, BUILD, OBSERVATION, CLOCK, SHADOW = range(7)
 #: Who has made a change on the command line.
 COMMAND = "command"
-#: What a note says when a shared total was set, and when cases were erased.
-TOTAL_SET, ERASED = "total", "erased"
-_VERSION = 6
+#: What a note says when a shared total was set.
+TOTAL_SET = "total"
+_VERSION = 7
 
 
 class StoreError(Exception):
@@ -130,6 +106,7 @@ VOUCHED = {
     "total": (1, "name, capacity"),
     "api_key": (1, "id, hash, role, queues, note, made, ends, revoked"),
     "outcome": (2, "queue, number, rare, reviewer, at, case_id, note, idempotency, seal"),
+    "log": (2, "queue, seq, case_id, digest, body, seal"),  # what is left of erased cases
 }
 #: What is read when a queue has been locked: its row, what is new in its log, and its total.
 READ_ROW = f"SELECT {_ROW_COLUMNS} FROM queue WHERE id = ?"
@@ -423,10 +400,12 @@ class Store:
         """Return the hash of each row of a table that notes vouch for, or of one row."""
         width, names = VOUCHED[table]
         columns = names.split(", ")
-        where = " AND ".join([f"{name} = ?" for name in columns[: len(key)]] or ["TRUE"])
+        where = [f"{name} = ?" for name in columns[: len(key)]]
+        where.append("length(seal) = 32" if table == "log" else "TRUE")
+        rows = self.query(f"SELECT {names} FROM {table} WHERE {' AND '.join(where)}", *key)
         return {
-            "/".join(map(str, row[:width])): link(b"", dict(zip(columns, row, strict=True))).hex()
-            for row in self.query(f"SELECT {names} FROM {table} WHERE {where}", *key)
+            "/".join(map(str, row[:width])): hash_row(dict(zip(columns, row, strict=True))).hex()
+            for row in rows
         }
 
     def raise_alarm(self, queue: str, kind: str, message: str, at: float) -> None:
