@@ -17,9 +17,10 @@ import numpy as np
 import uvicorn
 
 from shortlist.client import Client, ServiceError
-from shortlist.service._decider import Case, Decider, Request
+from shortlist.service._decider import Decider, Request
 from shortlist.service._group import make_queue
 from shortlist.service._models import Item
+from shortlist.service._replica import Arrival
 from shortlist.service._routes import digest_of
 from shortlist.service._service import Service
 from shortlist.service.app import make_app
@@ -193,7 +194,7 @@ def make_decider(address, queue, deliver, *, build=None, clock=None, **options):
 def ask(decider, cases, *, patience=5.0):
     """Submit cases as (id, score) or (id, fields), and return the request."""
     waiting = [
-        Case(str(id), digest_of(fields), fields, None)
+        Arrival(case_id=str(id), digest=digest_of(fields), fields=fields)
         for id, case in cases
         for fields in [{"id": id, **(case if isinstance(case, dict) else {"score": case})}]
     ]
@@ -271,7 +272,7 @@ class Hand:
 
     def observe(self, scores):
         """Let cases be observed only, and return where that stands in the log."""
-        cases = [Case("", b"", {"score": score}) for score in scores]
+        cases = [Arrival(fields={"score": score}) for score in scores]
         request = Request(cases, OBSERVATION, deadline=time.monotonic() + 60)
         self.decider.submit(request)
         return self._answers(request)[0]

@@ -17,7 +17,7 @@ from shortlist.online import BudgetController, QuantileTracker
 from shortlist.online.decisions import REASONS
 from shortlist.service import _group
 from shortlist.service import stream_file as _durable
-from shortlist.service._replica import Replica
+from shortlist.service._replica import Arrival, Replica
 from shortlist.service._sqlite import SQLiteStore
 from shortlist.service.audit import audit_store
 from shortlist.service.databases import opened
@@ -265,7 +265,7 @@ def test_decisions_that_cannot_be_repeated_are_refused(tmp_path, monkeypatch):
     decide = Replica.decide
 
     def turned(self, arrivals):
-        return decide(self, [each._replace(score=-each.score) for each in arrivals])
+        return decide(self, [Arrival(-each.score, each.case_id, each.at) for each in arrivals])
 
     with monkeypatch.context() as patch:
         patch.setattr(Replica, "decide", turned)

@@ -21,7 +21,7 @@ import msgspec
 
 from ._api import Answer, Problem
 from ._group import GroupMaker, join_queue
-from ._models import ModelCache
+from ._models import Item, ModelCache
 from ._replica import Arrival, ReplayError, Replica, drawn_of, reason_of
 from .settings import ClockError, ServiceConfig
 from .store import (
@@ -54,28 +54,10 @@ _WITHOUT_IDS = ("clock", "replay", _DATABASE)  # what these say is not about a c
 _QUICK, _GATHERING = 0.005, 0.002  # seconds
 
 
-class Case(msgspec.Struct, eq=False):
-    """A case that waits: what was sent, its score, and its answer once there is one."""
-
-    id: str
-    digest: bytes
-    fields: dict[str, Any]
-    key_id: str | None = None
-    score: float = 0.0
-    effort: float | None = None
-    shadow: float | None = None
-    answer: Any = None
-
-    def arrival(self, at: float) -> Arrival:
-        """Return what is decided about the case, and kept of it."""
-        known = self.digest, self.key_id, self.fields, self.shadow
-        return Arrival(self.score, self.id, at, self.effort, *known)
-
-
 class Request(msgspec.Struct, eq=False):
     """What waits for its answers, until a deadline: cases, or a change that all workers follow."""
 
-    cases: list[Case] = []
+    cases: list[Arrival] = []
     kind: int = DECISION
     change: dict[str, Any] = {}
     key_id: str | None = None
@@ -257,27 +239,27 @@ class Decider:
         for request in stale:
             request.models = replica.models
 
-    def _score(self, cases: list[Case], model: int) -> None:
+    def _score(self, cases: list[Arrival], model: int) -> None:
         """Give cases the scores of a model, or else a problem as their answer."""
         try:
-            loaded = self._models.get(model, self._store)
+            items = self._scored(cases, model)
         except (ValueError, ImportError) as error:
             for case in cases:
                 case.answer = Problem(503, "no-model", str(error))
             return
-        items = loaded.scored([loaded.read(case.fields) for case in cases])
         for case, item in zip(cases, items, strict=True):
             case.score, case.effort = item.score, item.effort
             case.answer = None if item.error is None else Problem(422, "invalid-case", item.error)
 
-    def _score_besides(self, cases: list[Case], shadow: int) -> None:
+    def _score_besides(self, cases: list[Arrival], shadow: int) -> None:
         """Give cases the scores of a model that decides nothing, if it is loaded and has some."""
-        items = []
-        if shadow in self._models.loaded:
-            model = self._models.get(shadow, self._store)
-            items = model.scored([model.read(case.fields) for case in cases])
+        items = self._scored(cases, shadow) if shadow in self._models.loaded else []
         for case, item in zip_longest(cases, items):
             case.shadow = None if item is None or item.error is not None else item.score
+
+    def _scored(self, cases: list[Arrival], id: int) -> list[Item]:
+        model = self._models.get(id, self._store)
+        return model.scored([model.read(case.fields) for case in cases])
 
     def _put_back(self, requests: list[Request]) -> None:
         """Let requests wait for the next group, in front of all others."""
@@ -297,41 +279,44 @@ class Decider:
             for request in batch
             if request.kind != DECISION and not any(case.answer for case in request.cases)
         ]
-        found = self._store.find_cases(self.queue, [case.id for case in cases]) if cases else []
-        known = {str(entry.case_id): entry for entry in found}
-        new: dict[str, Case] = {}
-        for case in cases:
-            if case.id not in known:
-                new.setdefault(case.id, case)
+        ids = [case.case_id or "" for case in cases]
+        found = self._store.find_cases(self.queue, ids) if ids else []
+        known = {entry.case_id or "": entry for entry in found}
+        new: dict[str, Arrival] = {}
+        for id, case in zip(ids, cases, strict=True):
+            if id not in known:
+                new.setdefault(id, case)
         if new or changes:
             known |= self._write(replica, row, total, list(new.values()), changes)
         else:
             self._store.rollback()
             self._store.settle()  # what is known may not be on the disk yet
-        for case in cases:
-            case.answer = _answer_to(case, known[case.id], new.get(case.id) is not case)
+        for id, case in zip(ids, cases, strict=True):
+            case.answer = _answer_to(case, known[id], new.get(id) is not case)
         for request in batch:
             request.answers = request.answers or [case.answer for case in request.cases]
         self._finished += batch
 
     def _write(
-        self, replica: Replica, row: QueueRow, total: Any, new: list[Case], changes: list[Request]
+        self, replica: Replica, row: QueueRow, total: Any, new: list[Any], changes: list[Request]
     ) -> dict[str, Entry]:
         """Write a group and commit; return the entries of the cases that were decided."""
-        at, fork = self._moment(row, replica), replica.fork()
-        maker = GroupMaker(fork, row, total, at)
+        at = self._moment(row, replica)
+        maker = GroupMaker(replica, row, total, at)
         for each in changes:
             if each.kind == OBSERVATION:
                 scores = [case.score for case in each.cases]
-                each.change = {"model": fork.model, "scores": scores}
+                each.change = {"model": replica.model, "scores": scores}
         events = [maker.add_change(each.kind, each.change, each.key_id) for each in changes]
+        for case in new:
+            case.at = at
         if new:
-            maker.add_cases([case.arrival(at) for case in new])
+            maker.add_cases(new)
         group = maker.group()
         self._store.commit(group)
-        self.replica, fork.seq = fork, group.row.last_seq
+        replica.seq = group.row.last_seq
         if new:
-            fork.watch([case.score for case in new])
+            replica.watch([case.score for case in new])
         for change, event in zip(changes, events, strict=True):
             change.answers = [{"seq": event.seq, "at": event.at}]
         decided = group.entries[len(group.entries) - len(new) :]  # changes come before cases
@@ -392,17 +377,15 @@ class Decider:
             return
         # Without the database the alarm is lost, but nothing is decided either.
         with contextlib.suppress(StoreError, PromiseError):
-            if self._store.link is None:
-                self._store.connect()
-            self._store.rollback()
+            self._store.connect()  # what was open is undone
             self._store.raise_alarm(str(self.queue), kind, message, time.time())
 
 
-def _answer_to(case: Case, entry: Entry, repeated: bool) -> Any:
+def _answer_to(case: Arrival, entry: Entry, repeated: bool) -> Any:
     """Return the first answer to a case, unless it came with other columns now."""
     if entry.digest == case.digest:
         return answer_of(entry, repeated=repeated)
-    detail = f"The case {case.id!r:.100} was decided with other columns."
+    detail = f"The case {case.case_id!r:.100} was decided with other columns."
     return Problem(422, "conflict", detail)
 
 

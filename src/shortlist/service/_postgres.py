@@ -18,8 +18,6 @@ import msgspec
 from .._core.extras import load_extra
 from .store import ENTRY_COLUMNS, READ_ROW, READ_TOTAL, Entry, Group, Store, check_commit
 
-__all__ = ["PostgresStore"]
-
 # One text with all entries is faster than a parameter for each value.
 _INSERT = (
     f"INSERT INTO log ({ENTRY_COLUMNS}) SELECT {ENTRY_COLUMNS} "
@@ -68,9 +66,8 @@ class PostgresStore(Store):
     def __init__(self, address: str) -> None:
         super().__init__()
         self.driver = load_extra("psycopg", needed_for="A PostgreSQL database")
-        self.begins, self.read_row, self.read_total = _BEGIN, _LOCK, f"{READ_TOTAL} FOR UPDATE"
+        self.read_row, self.read_total = _LOCK, f"{READ_TOTAL} FOR UPDATE"
         self._address = address
-        self._is_cut = False
 
     def connect(self, *, create: bool = False) -> None:
         """Connect, and refuse a database that may lose commits."""
@@ -99,7 +96,6 @@ class PostgresStore(Store):
                 keepalives_count=2,
             )
             self.link.execute(session)
-        self._is_cut = False
 
     def _send(self, statement: str, values: tuple[Any, ...] = ()) -> Any:
         text = statement.replace("%", "%%").replace("?", "%s") if values else statement
@@ -108,8 +104,10 @@ class PostgresStore(Store):
     def _pipeline(self) -> Any:
         return self._open_link().pipeline()
 
-    def _lock_others_out(self) -> None:
-        self.link.execute(f"SELECT pg_advisory_xact_lock({_OTHER_WRITERS})")
+    def _start(self, *, alone: bool) -> None:
+        self._send(_BEGIN)
+        if alone:
+            self._send(f"SELECT pg_advisory_xact_lock({_OTHER_WRITERS})")
 
     def _insert_entries(self, entries: list[Entry]) -> None:
         self._send(_INSERT, (msgspec.json.encode(list(map(_plain, entries))).decode(),))
@@ -119,9 +117,7 @@ class PostgresStore(Store):
         with self._translated():
             with self._pipeline():
                 self.insert(group)
-                self._is_cut = True
                 done = [self._send("COMMIT"), self._mark()]
-            self._is_cut = False
             for each in done:
                 check_commit(each)
 
@@ -133,16 +129,14 @@ class PostgresStore(Store):
             check_commit(done)
 
     def _mark(self) -> Any:
-        self._send(self.begins)
+        self._send(_BEGIN)
         self._send(_MARK)
         return self._send("COMMIT")
 
     def rollback(self) -> None:
         """Undo; a connection that cannot do that is closed."""
         try:
-            if self._is_cut:
-                self.connect()  # a pipeline that was cut short has lost its prepared statements
-            else:
-                self._send("ROLLBACK")
+            self._send("ROLLBACK")
+            self._send("DEALLOCATE ALL")  # a pipeline that was cut short has lost some of them
         except Exception:
             self.close()

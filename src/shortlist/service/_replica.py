@@ -9,13 +9,13 @@ start from the same numbers.
 
 from __future__ import annotations
 
-import copy
 import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
 
+import msgspec
 import numpy as np
 
 from .._core import probing
@@ -34,21 +34,13 @@ from ._models import calibration_of, has_own_calibration
 from .settings import QueueSettings, first_controller
 from .store import BUILD, CAPACITY, CLOCK, DECISION, MODEL, OBSERVATION, Entry, Store
 
-__all__ = [
-    "NOT_WORTH",
-    "REFUSED_BY_COUNT",
-    "Arrival",
-    "ReplayError",
-    "Replica",
-    "drawn_of",
-    "reason_of",
-]
-
 #: The code of an item that the controller would flag, but that the counts in the database do not
 #: allow: a shared total is used up, or another version has used the last flag.
 REFUSED_BY_COUNT = USED_UP_ELSEWHERE
 #: The code of an item that is worth less than a slot; the controller does not see it.
 NOT_WORTH = 100
+#: How a case was selected, by the code of its decision; others were selected by score, or not.
+DRAWN = {PROBE: probing.PROBE, PROBE_WITHOUT_SLOT: probing.PROBE_WITHOUT_SLOT}
 _N_FIRST = 500  # scores of a queue that later ones are compared with
 _JUMPS = 4  # moments that a controller refuses before it believes them
 
@@ -66,23 +58,22 @@ def reason_of(code: int) -> str:
 
 def drawn_of(entry: Entry) -> tuple[str, float | None]:
     """Return how a case was selected, and with which probability; only with probes."""
-    if entry.slot is not None:
-        return (probing.PROBE if entry.code == PROBE else probing.BY_SCORE), entry.inclusion
-    is_left_out = entry.code == PROBE_WITHOUT_SLOT
-    return (probing.PROBE_WITHOUT_SLOT if is_left_out else probing.NOT_SELECTED), entry.inclusion
+    others = probing.NOT_SELECTED if entry.slot is None else probing.BY_SCORE
+    return DRAWN.get(entry.code or 0, others), entry.inclusion
 
 
-class Arrival(NamedTuple):
-    """An item that is to be decided; the last four fields are kept in the log besides."""
+class Arrival(msgspec.Struct, eq=False):
+    """A case that is to be decided, what the log keeps of it besides, and its answer."""
 
-    score: float
-    case_id: str | None
-    at: float
+    score: float = 0.0
+    case_id: str | None = None
+    at: float = 0.0
     effort: float | None = None
     digest: bytes | None = None
     key_id: str | None = None
     fields: Any = None
     shadow: float | None = None
+    answer: Any = None
 
     @classmethod
     def of(cls, entry: Entry) -> Arrival:
@@ -171,12 +162,6 @@ class Replica:
     def models(self) -> tuple[int, int]:
         """The model in force, and the one that decides nothing."""
         return self.model, self.shadow
-
-    def fork(self) -> Replica:
-        """Return a copy that may be thrown away: a rewind keeps the original."""
-        other = copy.copy(self)
-        other.controller = self.controller.copy()
-        return other
 
     # --- following -----------------------------------------------------------------------------
 

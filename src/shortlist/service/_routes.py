@@ -12,8 +12,9 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from . import _reviews, _shadow, _status
 from ._api import Answers, Cases, Problem, Route, Seq
-from ._decider import Case, Request
+from ._decider import Request
 from ._models import LoadedModel, models_of
+from ._replica import Arrival
 from ._service import Call
 from .settings import QueueSettings
 from .setup import set_total
@@ -29,12 +30,13 @@ _MOST_CASES = 1_024
 
 async def decide(call: Call, body: Cases) -> Answers:
     """Decide about a case, or about a list of up to 1,024."""
-    decider, cases = call.service.decider(call.queue), body if isinstance(body, list) else [body]
+    cases = body if isinstance(body, list) else [body]
+    names, key = call.service.decider(call.queue).id_fields, call.key_id
     if len(cases) > _MOST_CASES:
         raise Problem(413, "too-large", f"A request may have {_MOST_CASES:,} cases.")
     waiting = [
-        Case(id_of(fields, decider.id_fields), digest_of(fields), fields, call.key_id)
-        for fields in cases
+        Arrival(case_id=id_of(each, names), digest=digest_of(each), key_id=key, fields=each)
+        for each in cases
     ]
     if not waiting:
         return []
@@ -201,7 +203,7 @@ async def _switch(call: Call, kind: int, change: dict[str, int]) -> Changed:
 
 async def observe(call: Call, body: SomeCases) -> Changed:
     """Learn from cases that are decided elsewhere."""
-    cases = [Case("", b"", fields) for fields in body]
+    cases = [Arrival(fields=fields) for fields in body]
     place = await call.change(Request(cases, OBSERVATION))
     return Changed(**place, observed=len(cases))
 

@@ -20,9 +20,9 @@ from ..feedback import estimate_missed
 from ..online.decisions import ABOVE_THRESHOLD
 from ._api import Problem
 from ._models import models_of
-from ._replica import Arrival, Replica
+from ._replica import DRAWN, Arrival, Replica
 from ._service import Call
-from ._status import DRAWN, OUTCOME_BEFORE, QueueView
+from ._status import OUTCOME_BEFORE, QueueView
 from .store import CLOCK, MODEL, SHADOW
 
 Verdict = Literal["promote", "keep", "not enough evidence"]

@@ -19,8 +19,6 @@ from urllib.parse import quote
 
 from .store import ENTRY_COLUMNS, Entry, Store, StoreError
 
-__all__ = ["SQLiteStore"]
-
 # Entries that one statement inserts. Between two statements this thread has to ask Python for its
 # lock again, and would wait for others while it holds that of the database.
 _TOGETHER = 64
@@ -43,7 +41,6 @@ class SQLiteStore(Store):
     """
 
     dialect, driver = "sqlite", sqlite3
-    begins = "BEGIN IMMEDIATE"
     is_listed = "case_id IN (SELECT value FROM json_each(?))"
     now = "(julianday('now') - 2440587.5) * 86400"
 
@@ -74,16 +71,11 @@ class SQLiteStore(Store):
             if create:
                 self._take()
             self._link_to("mode=rw")
-            mode, sync = self._configure()
+            self._configure()
         except (sqlite3.Error, OSError) as error:
             raise StoreError(f"{self.path} cannot be opened: {error}") from error
         finally:
             self._give_back()
-        if mode != "wal" or sync != (2 if self._sync else 0):
-            raise ValueError(
-                f"{self.path} cannot keep a log that survives a crash (journal {mode}, "
-                f"synchronous {sync}). Put it on a local disk."
-            )
         self._inode = os.stat(self.path).st_ino
 
     def connect_to_read(self) -> None:
@@ -104,8 +96,8 @@ class SQLiteStore(Store):
             timeout=0.0 if self._alone else 5.0,
         )
 
-    def _configure(self) -> tuple[str, int]:
-        """Set how the file is written; return what the database has made of it."""
+    def _configure(self) -> None:
+        """Set how the file is written, and refuse one that may lose what was committed."""
         for setting in (
             *(["locking_mode = EXCLUSIVE"] if self._alone else []),
             # Ids of cases come in no order: each changes another page of their index, which SQLite
@@ -118,9 +110,13 @@ class SQLiteStore(Store):
             f"synchronous = {'FULL' if self._sync else 'OFF'}",
         ):
             self.link.execute(f"PRAGMA {setting}")
-        [(mode,)] = self.link.execute("PRAGMA journal_mode").fetchall()
-        [(sync,)] = self.link.execute("PRAGMA synchronous").fetchall()
-        return mode, sync
+        names = ("journal_mode", "synchronous")
+        kept = [self.link.execute(f"PRAGMA {name}").fetchone()[0] for name in names]
+        if kept != ["wal", 2 if self._sync else 0]:
+            raise ValueError(
+                f"{self.path} cannot keep a log that survives a crash (journal {kept[0]}, "
+                f"synchronous {kept[1]}). Put it on a local disk."
+            )
 
     def _check_file(self, *, create: bool = False) -> None:
         try:
@@ -136,6 +132,7 @@ class SQLiteStore(Store):
         """Close the file, and give all locks back."""
         with self.thread:
             super().close()
+            self._give_back()
             for descriptor in (self._door, self._room):
                 if descriptor >= 0:
                     os.close(descriptor)
@@ -146,7 +143,16 @@ class SQLiteStore(Store):
             part = entries[start : start + _TOGETHER]
             self.link.execute(_insert_of(len(part)), tuple(chain.from_iterable(part)))
 
+    def _start(self, *, alone: bool) -> None:
+        try:
+            self._take()
+            self.link.execute("BEGIN IMMEDIATE")
+        except BaseException:
+            self._give_back()
+            raise
+
     def _take(self) -> None:
+        """Wait for the turn of this program."""
         if self._room >= 0:
             fcntl.flock(self._door, fcntl.LOCK_EX)
             fcntl.flock(self._room, fcntl.LOCK_EX)

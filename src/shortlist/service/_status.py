@@ -19,6 +19,7 @@ from .._core.formatting import percent
 from .._core.intervals import proportion_interval
 from ..feedback import estimate_missed
 from ..online.decisions import PROBE, PROBE_WITHOUT_SLOT
+from ._replica import DRAWN
 from ._service import Call, metric_head
 from .settings import FAR_AHEAD, QueueSettings
 from .store import CAPACITY, QueueRow, Store
@@ -29,8 +30,6 @@ OUTCOME_BEFORE = (
     "outcome.case_id = log.case_id AND outcome.at < ? ORDER BY number DESC LIMIT 1)"
 )
 LATEST_OUTCOME = OUTCOME_BEFORE.replace(" AND outcome.at < ?", "")
-#: How a case was selected, by the code of its decision; others were selected by score.
-DRAWN = {PROBE: probing.PROBE, PROBE_WITHOUT_SLOT: probing.PROBE_WITHOUT_SLOT}
 _GAUGES = {
     "capacity": "Flags allowed in the present period",
     "used": "Flags used in the present period",

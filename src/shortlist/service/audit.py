@@ -267,16 +267,14 @@ class _Auditor:
 
     def _see_capacity(self, entry: Entry, where: str) -> None:
         allowed = max(change for change in self._changes if change[0] <= entry.at)[2]
-        used = Fraction(entry.slot or 0)
+        used, what = Fraction(entry.slot or 0), "flag"
         if self._settings.of_work:
             self._spent[entry.period] += Fraction(str(entry.effort or 0))  # as it was given
-            used = self._spent[entry.period]
+            used, what = self._spent[entry.period], "work"
             is_counted = Fraction(entry.spent or 0, WORK_UNITS) >= used
             self._expect(is_counted, f"{where} counts less work than its flags take")
-        amount = f"{float(used):g} of {float(allowed):g}"
-        self._expect(
-            used <= allowed, f"{where} brings the use of period {entry.period} to {amount}"
-        )
+        what = f"{what} {float(used):g} of {float(allowed):g} in period {entry.period}"
+        self._expect(used <= allowed, f"{where} is {what}")
 
     def _check_counts(self) -> None:
         """Compare what the queue has counted with its log."""
@@ -304,7 +302,8 @@ class _Auditor:
         """Check that the flags of all queues with a shared total have its slots, without gaps."""
         query = self._store.query
         notes = query("SELECT detail FROM note WHERE action = ?", TOTAL_SET)
-        largest = max(json.loads(detail)["capacity"] for (detail,) in notes)
+        [(capacity,)] = query("SELECT capacity FROM total")
+        largest = max([capacity, *(json.loads(detail)["capacity"] for (detail,) in notes)])
         for period, n, last in query(
             "SELECT period, count(*), max(total_slot) FROM log WHERE total_slot > 0 GROUP BY period"
         ):

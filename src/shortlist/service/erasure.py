@@ -52,7 +52,7 @@ def _erase(store: Store, row: QueueRow, entries: list[tuple[int, str]]) -> None:
 def _forget(store: Store, table: str, queue: int, case: str, name: str) -> dict[str, str]:
     """Leave the seals of a case, and a name that only tells it from others; return their hashes."""
     number, *words = _FORGOTTEN[table]
-    names, left = (number, "case_id", *words, "seal"), {}
+    names, left = (number, "case_id", *words, "seal"), dict[str, str]()
     columns, set_to = ", ".join(names), " = NULL, ".join(words)
     for row in store.query(
         f"SELECT {columns} FROM {table} WHERE queue = ? AND case_id = ?", queue, case

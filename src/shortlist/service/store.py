@@ -133,7 +133,6 @@ class Store:
     is_listed: str
     #: SQL: the present moment by one clock for all machines.
     now: str
-    begins: str
     read_row, read_total = READ_ROW, READ_TOTAL
 
     def __init__(self) -> None:
@@ -166,11 +165,12 @@ class Store:
     def _insert_entries(self, entries: list[Entry]) -> None:
         raise NotImplementedError
 
-    def _take(self) -> None:
-        """Wait for the turn of this program, where the database itself does not see to that."""
+    def _start(self, *, alone: bool) -> None:
+        """Begin a transaction; alone, unless the row of a queue will be the lock."""
+        raise NotImplementedError
 
     def _give_back(self) -> None:
-        """Let another program have its turn."""
+        """Let another program have its turn, where the database itself does not see to that."""
 
     def _pipeline(self) -> contextlib.AbstractContextManager[Any]:
         """Let statements go out together, if the database can do that."""
@@ -206,28 +206,16 @@ class Store:
         except self.driver.Error as error:
             raise StoreError(str(error).strip() or type(error).__name__) from error
 
-    def _start(self) -> None:
-        try:
-            self._take()
-            self._send(self.begins)
-        except BaseException:
-            self._give_back()
-            raise
-
     def lock(self) -> None:
         """Begin a transaction for changes other than decisions, alone."""
         with self._translated():
-            self._start()
-            self._lock_others_out()
-
-    def _lock_others_out(self) -> None:
-        """Be alone, where a transaction as such is not."""
+            self._start(alone=True)
 
     def begin(self, queue: int, after: int) -> tuple[QueueRow, list[Entry], int | None]:
         """Lock a queue; return its row, the log after an entry, and the shared total if any."""
         with self._translated():
             with self._pipeline():
-                self._start()
+                self._start(alone=False)
                 row = self._send(self.read_row, (queue,))
                 entries = self._send(_FOLLOW, (queue, after))
                 total = self._send(self.read_total, (queue,))
