@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from .._core.extras import load_extra
-from .store import ENTRY_COLUMNS, READ_ROW, READ_TOTAL, Entry, Group, Store, check_commit
+from .store import ENTRY_COLUMNS, READ_ROW, READ_TOTAL, Entry, Group, PromiseError, Store
 
 # One text with all entries is faster than a parameter for each value.
 _INSERT = (
@@ -114,19 +114,22 @@ class PostgresStore(Store):
 
     def commit(self, group: Group) -> None:
         """Write a group, commit, and wait for the disk, in one round trip."""
-        with self._translated():
-            with self._pipeline():
+        try:
+            with self._translated(), self._pipeline():
                 self.insert(group)
                 done = [self._send("COMMIT"), self._mark()]
-            for each in done:
-                check_commit(each)
+        except PromiseError:
+            self.connect()  # a pipeline that was cut short has lost its prepared statements
+            raise
+        for each in done:
+            self._check_commit(each)
 
     def settle(self) -> None:
         """Wait until everything that has been read is on the disk."""
         with self.thread, self._translated():
             with self._pipeline():
                 done = self._mark()
-            check_commit(done)
+            self._check_commit(done)
 
     def _mark(self) -> Any:
         self._send(_BEGIN)
@@ -137,6 +140,5 @@ class PostgresStore(Store):
         """Undo; a connection that cannot do that is closed."""
         try:
             self._send("ROLLBACK")
-            self._send("DEALLOCATE ALL")  # a pipeline that was cut short has lost some of them
         except Exception:
             self.close()

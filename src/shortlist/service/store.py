@@ -116,13 +116,6 @@ _FOLLOW = f"SELECT {_FOLLOWED} FROM log WHERE queue = ? AND seq > ? ORDER BY seq
 READ_TOTAL = "SELECT capacity FROM total WHERE name = (SELECT total FROM queue WHERE id = ?)"
 
 
-def check_commit(cursor: Any) -> None:
-    """Raise an error if a server has answered a commit by a rollback."""
-    answer = getattr(cursor, "statusmessage", "COMMIT")
-    if answer != "COMMIT":
-        raise StoreError(f"The database answered {answer} to a commit.")
-
-
 class Store:
     """A connection to a database; the subclasses say what differs."""
 
@@ -248,11 +241,17 @@ class Store:
         self.insert(group)
         self.finish()
 
+    def _check_commit(self, cursor: Any) -> None:
+        """Raise an error if a server has answered a commit by a rollback."""
+        answer = getattr(cursor, "statusmessage", "COMMIT")
+        if answer != "COMMIT":
+            raise StoreError(f"The database answered {answer} to a commit.")
+
     def finish(self) -> None:
         """Commit the transaction that is open, and give the lock back."""
         try:
             with self._translated():
-                check_commit(self._send("COMMIT"))
+                self._check_commit(self._send("COMMIT"))
         finally:
             self._give_back()
 
