@@ -29,29 +29,22 @@ class Probed(NamedTuple):
     probabilities: Floats
 
 
-class KeyedDraws:
-    """Uniform numbers of cases that come one at a time: a keyed hash of the id.
+def uniform_number(key: str, id: str | int | None, place: int) -> float:
+    """Return a number in [0, 1): a keyed hash of an id, or else of a place in the stream.
 
-    The same id has the same number again, and it cannot be predicted without the key. An item
-    without an id is known by its number in the stream.
+    The same id has the same number again, and it cannot be predicted without the key.
     """
-
-    __slots__ = ("_key",)
-
-    def __init__(self, key: str) -> None:
-        text = key.encode()
-        self._key = text if len(text) <= _LONGEST_KEY else hashlib.blake2b(text).digest()
-
-    def number(self, id: str | int | None, place: int) -> float:
-        """Return the number of an id, in [0, 1); without one, that of a place in the stream."""
-        if id is None:
-            text = b"place %d" % place
-        elif isinstance(id, str):  # whole numbers and texts differ
-            text = b"text " + id.encode("utf-8", "surrogatepass")
-        else:
-            text = b"whole %d" % id
-        digest = hashlib.blake2b(text, digest_size=8, key=self._key).digest()
-        return (int.from_bytes(digest, "little") >> 11) * 2.0**-53
+    if id is None:
+        text = b"place %d" % place
+    elif isinstance(id, str):  # whole numbers and texts differ
+        text = b"text " + id.encode("utf-8", "surrogatepass")
+    else:
+        text = b"whole %d" % id
+    secret = key.encode()
+    if len(secret) > _LONGEST_KEY:
+        secret = hashlib.blake2b(secret).digest()
+    digest = hashlib.blake2b(text, digest_size=8, key=secret).digest()
+    return (int.from_bytes(digest, "little") >> 11) * 2.0**-53
 
 
 def check_probe(probe: Any) -> Fraction:

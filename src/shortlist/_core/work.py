@@ -26,45 +26,39 @@ _LARGEST_WHOLE = 2.0**53  # from here on, a product is rounded before it is look
 _MANY, _ENOUGH = 10_000, Context(prec=50)
 _SOME = 512
 _GAPS = "Fill these gaps (with the median, say), or leave these items out."
+_NO_VALUE = "An item that is worth nothing if it is rare has the value 0; give a loss its size."
+_NO_EFFORT = "An item that takes no work needs no capacity: leave it out, or give it a little."
 
 
 def check_values(values: ArrayLike | None, n_items: int) -> Doubles | None:
     """Return the value of each item, finite and at least 0; None stays None."""
-    if values is None:
-        return None
-    array = _check_numbers("values", values, n_items)
-    if array.size and not (array.min() >= 0 and array.max() < np.inf):
-        bad = np.flatnonzero(~((array >= 0) & (array < np.inf)))
-        raise ValueError(
-            f"values must be finite and at least 0; got {array[bad[0]]:g} at {name_rows(bad)}. "
-            "The value is what an item is worth if it is rare: give a loss its size, and an item "
-            "of no value 0."
-        )
-    return array
+    return _check_numbers("values", values, n_items, "at least 0", _NO_VALUE)
 
 
 def check_efforts(efforts: ArrayLike | None, n_items: int) -> Doubles | None:
     """Return the effort of each item, finite and greater than 0; None stays None."""
-    if efforts is None:
+    return _check_numbers("efforts", efforts, n_items, "greater than 0", _NO_EFFORT)
+
+
+def _check_numbers(
+    name: str, numbers: ArrayLike | None, n_items: int, needed: str, instead: str
+) -> Doubles | None:
+    if numbers is None:
         return None
-    array = _check_numbers("efforts", efforts, n_items)
-    if array.size and not (array.min() > 0 and array.max() < np.inf):
-        bad = np.flatnonzero(~((array > 0) & (array < np.inf)))
-        raise ValueError(
-            f"efforts must be finite and greater than 0; got {array[bad[0]]:g} at "
-            f"{name_rows(bad)}. An item that takes no work needs no capacity: leave it out, or "
-            "give it the smallest effort that you count."
-        )
-    return array
-
-
-def _check_numbers(name: str, numbers: ArrayLike, n_items: int) -> Doubles:
     array = np.asarray(numbers)
     if array.shape != (n_items,):
         raise ValueError(
             f"{name} must hold one number for each of the {n_items} items; got shape {array.shape}."
         )
-    return check_scores(array, name=name, instead=_GAPS).astype(np.float64, copy=False)
+    array = check_scores(array, name=name, instead=_GAPS).astype(np.float64, copy=False)
+    enough = array >= 0 if needed == "at least 0" else array > 0
+    bad = np.flatnonzero(~(enough & (array < np.inf)))
+    if bad.size:
+        raise ValueError(
+            f"{name} must be finite and {needed}; got {array[bad[0]]:g} at {name_rows(bad)}. "
+            f"{instead}"
+        )
+    return array
 
 
 def check_max_effort(max_effort: Any, efforts: Doubles) -> float:

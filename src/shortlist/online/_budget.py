@@ -15,7 +15,7 @@ from .._core.probing import check_probe
 from ..capacity import Capacity
 from ..exceptions import CapacityError
 from . import _pacing as book
-from ._inputs import WORK_UNITS, TailScale, check_calibration_scores, flags_allowed, work_allowed
+from ._inputs import WORK_UNITS, TailScale, check_calibration_scores, units_allowed
 from ._pacing import Ledger, open_ledger, stride_for, usual_flags
 from .controller import Controller
 
@@ -225,7 +225,7 @@ class BudgetController(Controller):
             learned = self.state_floats[book.EXPECTED] if self.state_floats.size else None
             arrivals = learned or self.options["expected_arrivals"] or 0
             capacity = Capacity.count(int(self.ratio(capacity) * int(arrivals)))
-        return work_allowed(capacity) if self.counts_work else flags_allowed(capacity)
+        return units_allowed(capacity)
 
     def _first_state(self, calibration_scores: Floats) -> tuple[Floats, Any]:
         """Start with periods made up from the calibration scores."""

@@ -24,7 +24,6 @@ from ..capacity import Capacity, check_prevalence, exact
 from ..exceptions import CapacityError
 from .periods import CalendarPeriod
 
-_MOST_FLAGS = 1 << 40
 _MOST_KNOTS = 1_024
 FARTHEST_SCORE = 1e300  # differences of two such scores are still finite
 #: Work is counted in millionths.
@@ -137,18 +136,11 @@ def check_work(capacity: Capacity, efforts: Any, n_items: int) -> Ints:
     return np.where(is_decimal, whole, np.ceil(scaled * (1 + 1e-15))).astype(np.int64)
 
 
-def work_allowed(capacity: Capacity) -> int:
-    """Return a budget of work in millionths, rounded down."""
+def units_allowed(capacity: Capacity) -> int:
+    """Return a number of flags, or a budget of work in millionths, rounded down."""
     if capacity.value > _MOST_WORK:
-        raise CapacityError(f"A budget of work can be at most {_MOST_WORK:g}; got {capacity!r}.")
-    return int(exact(capacity.value) * WORK_UNITS)
-
-
-def flags_allowed(capacity: Capacity) -> int:
-    """Return a number of flags, unless it is too large for the arithmetic of a controller."""
-    if capacity.value > _MOST_FLAGS:
-        raise CapacityError(f"A number of flags can be at most {_MOST_FLAGS}; got {capacity!r}.")
-    return int(capacity.value)
+        raise CapacityError(f"A budget can be at most {_MOST_WORK:g}; got {capacity!r}.")
+    return int(exact(capacity.value) * (WORK_UNITS if capacity.kind == "effort" else 1))
 
 
 # --- the scale of scores -------------------------------------------------------------------------
@@ -221,12 +213,6 @@ def score_at(level: float, knots: Any) -> float:
     if level < knots[1, 0]:
         beyond = knots[1, 0] - level
         return -np.inf if beyond > 1.0 - 1e-12 else knots[0, 0] - spread * beyond / (1.0 - beyond)
-    low, high = 0, last
-    while high - low > 1:
-        middle = (low + high) // 2
-        if knots[1, middle] <= level:
-            low = middle
-        else:
-            high = middle
-    share = (level - knots[1, low]) / (knots[1, high] - knots[1, low])
-    return knots[0, low] + share * (knots[0, high] - knots[0, low])
+    high = np.searchsorted(knots[1], level, side="right")
+    share = (level - knots[1, high - 1]) / (knots[1, high] - knots[1, high - 1])
+    return knots[0, high - 1] + share * (knots[0, high] - knots[0, high - 1])

@@ -162,9 +162,7 @@ def _expected_share(phase: float, profile: Any) -> float:
     blocks = profile.shape[1]
     place = min(phase, 1.0) * blocks
     block = min(int(place), blocks - 1)
-    share = 0.0
-    for i in range(block):
-        share += profile[0, i]
+    share = profile[0, :block].sum()
     return min(share + (place - block) * profile[0, block], 1.0)
 
 
@@ -248,20 +246,12 @@ def _is_stale(phase: float, ledger: Any) -> bool:
 def _remember(ledger: Any) -> None:
     """Move this period into the past, and learn its arrivals."""
     past, sizes, profile = ledger.past, ledger.sizes, ledger.profile
-    for age in range(past.shape[0] - 1, 0, -1):
-        past[age] = past[age - 1]
-        for row in range(3):
-            sizes[row, age] = sizes[row, age - 1]
-    past[0] = ledger.today
+    past[1:], sizes[:, 1:] = past[:-1].copy(), sizes[:, :-1].copy()
     seen = ledger.ints[SEEN]
-    sizes[0, 0], sizes[1, 0], sizes[2, 0] = (
-        ledger.ints[LISTED],
-        ledger.ints[STRIDE] / seen,
-        seen,
-    )
+    past[0] = ledger.today
+    sizes[0, 0], sizes[1, 0], sizes[2, 0] = ledger.ints[LISTED], ledger.ints[STRIDE] / seen, seen
     ledger.floats[EXPECTED] += _LEARN * (seen - ledger.floats[EXPECTED])
-    for block in range(profile.shape[1]):
-        profile[0, block] += _LEARN * (profile[1, block] / seen - profile[0, block])
+    profile[0] += _LEARN * (profile[1] / seen - profile[0])
 
 
 @njit(cache=True)

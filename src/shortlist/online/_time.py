@@ -30,15 +30,12 @@ class Timeline:
 
     def __init__(self, period: float | str | None) -> None:
         self.is_timed = period is not None
-        self.calendar: CalendarPeriod | None = None
-        #: How far ahead a moment may lie, and how long compiled functions see a period.
-        self.farthest, self.length = math.inf, 1.0
-        if self.is_timed:
+        self.calendar = CalendarPeriod(period) if isinstance(period, str) else None
+        #: How long compiled functions see a period, and how far ahead a moment may lie.
+        self.length, self.farthest = 1.0, math.inf
+        if period is not None:
             described = read_period(period)
-            if isinstance(described, CalendarPeriod):
-                self.calendar = described
-            else:
-                self.length = described.length
+            self.length = described.longest if self.calendar is None else 1.0
             self.farthest = max(_FARTHEST_PERIODS * described.longest, _FARTHEST_SECONDS)
         self.now, self.n_items = -math.inf, 0
         #: Changes of capacity that were announced for later, in order of time.

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._core.arrays import Floats, Ints
 from .._core.ids import check_id
-from .._core.probing import KeyedDraws
+from .._core.probing import uniform_number
 from .._core.validation import to_seconds
 from ..capacity import Capacity, check_capacity, check_prevalence
 from ..exceptions import CapacityError
@@ -111,9 +111,8 @@ class Controller:
         self._time = Timeline(self.options.get("period"))
         self.is_timed, self.calendar = self._time.is_timed, self._time.calendar
         self.farthest_jump = self._time.farthest
-        key = options.get("probe_key")
-        self._draws = None if key is None else KeyedDraws(key)
-        self.has_probes = key is not None
+        self._probe_key: str | None = options.get("probe_key")
+        self.has_probes = self._probe_key is not None
         # The answers to the most recent ids: flag, threshold, probability. The oldest go first.
         self._answers: OrderedDict[Any, tuple[bool, float, float]] = OrderedDict()
         self.scale = TailScale.from_scores(check_calibration_scores(calibration_scores))
@@ -456,8 +455,8 @@ class Controller:
             return Decision(False, math.inf, REASONS[MOMENT_REFUSED], 0.0)
         self._make_due_changes(moment)
         number = 1.0
-        if self._draws is not None and deciding:
-            number = self._draws.number(id, self.n_items)
+        if self._probe_key is not None and deciding:
+            number = uniform_number(self._probe_key, id, self.n_items)
         code, threshold, probability = self.compiled_step(
             score,
             time.count_one(moment),
@@ -509,9 +508,10 @@ class Controller:
     ) -> DecisionBatch:
         """Run the compiled loop over items."""
         numbers = np.ones(scores.size)
-        if self._draws is not None and deciding:
-            names = [None] * scores.size if ids is None else ids
-            numbers[:] = [self._draws.number(id, self.n_items + i) for i, id in enumerate(names)]
+        if self._probe_key is not None and deciding:
+            first, names = self.n_items, ids or [None] * scores.size
+            key = self._probe_key
+            numbers[:] = [uniform_number(key, id, first + i) for i, id in enumerate(names)]
         batch = DecisionBatch.empty(scores.size)
         self.compiled_loop(
             (scores, self._time.count_many(moments), work, numbers),
