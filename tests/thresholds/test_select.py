@@ -86,21 +86,3 @@ def test_bad_arguments_are_explained():
             select(texts, Capacity.count(1))
     with pytest.raises(ValueError, match=r"scores must lie between .*beyond that"):
         select([10**400, 1], Capacity.count(1))
-
-
-def test_a_large_batch_is_filled_as_if_it_were_sorted(monkeypatch):
-    """Only items near the end of the budget are sorted, and the list is the same."""
-    rng = np.random.default_rng(0)
-    n = 40_000
-    p, values = rng.beta(0.5, 20, size=n).round(3), rng.integers(1, 50, size=n)
-    efforts, ids = rng.integers(5, 61, size=n), rng.permutation(n)
-    budgets = [Capacity.effort(amount) for amount in (0, 7, 480, 20_000, 900_000, 2_000_000)]
-
-    def lists():
-        return [select(p, b, values=values, efforts=efforts, ids=ids) for b in budgets]
-
-    expected = lists()
-    monkeypatch.setattr("shortlist.thresholds._knapsack._SORT_BELOW", 100)
-    for found, sorted_whole, budget in zip(lists(), expected, budgets, strict=True):
-        assert_array_equal(found, sorted_whole)
-        assert efforts[found].sum() <= budget.value

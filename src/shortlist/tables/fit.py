@@ -488,7 +488,7 @@ def _prevalence(
 
     Some guarantees estimate it from the calibration rows, and cover the error of that estimate.
     """
-    if capacity.kind != "multiple" or guarantee_of(guarantee).covers_prevalence:
+    if capacity.kind != "multiple" or guarantee_of(guarantee).surely:
         return None
     b, share = exact(capacity.value), float(rare_share(is_rare))
     while b * exact(share) > 1:  # more rare rows than in the population: everything is flagged

@@ -19,7 +19,7 @@ from .._core.validation import check_seed
 from ..capacity import exact
 from ..exceptions import TableError
 from ..thresholds import count_invitations
-from ..thresholds.lists import promised_precision
+from ..thresholds.lists import check_one_way
 from ..thresholds.precision import CommonScores
 from ..worth import Worth, expected_worth
 from ._labels import RepeatedIds
@@ -305,7 +305,7 @@ class _Length:
 
     def __post_init__(self) -> None:
         worth = None if self.precision is None else Worth.precision(self.precision)
-        promised_precision(worth, self.act, probe=check_probe(self.probe))
+        check_one_way(worth, self.act, check_probe(self.probe))
         if (self.count is None) != (self.work.budget is not None):
             raise TableError(
                 "Say how long the list may be: count=50, or budget=480 with effort=..., but not "

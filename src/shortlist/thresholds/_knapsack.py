@@ -22,13 +22,10 @@ from typing import NamedTuple
 import numpy as np
 
 from .._core.arrays import Doubles, Floats, Ints, Mask, Rows, TieKeys
-from .._core.ranking import cell_of, keys_within, lift, nth_largest, rank
+from .._core.ranking import keys_within, lift, rank
 
-_SORT_BELOW = 1 << 16
-# Items and lists, not seconds, because the answer must not depend on the machine; fewer where the
-# batch is large and the gap small anyway.
-_MOST_CORE, _SMALL_CORE = 5_000, 300
-_MOST_LISTS, _FEWER_LISTS, _MANY_ITEMS = 1_000_000, 50_000, 100_000
+# Items and lists, not seconds: the answer must not depend on the machine.
+_MOST_CORE, _MOST_LISTS = 5_000, 1_000_000
 _ROUNDING = 1e-12
 
 
@@ -49,9 +46,12 @@ def fill(ratios: Floats, gains: Doubles, efforts: Ints, budget: int, tie_keys: T
     Ratios are ranked as lifted to their grid: what agrees in its first ten digits is tied. No item
     may be larger than the budget.
     """
-    chosen, first_out = _in_order(ratios, efforts, budget, tie_keys)
-    if first_out is None:
+    rows, chosen = _ranked(np.arange(ratios.size), ratios, tie_keys), np.zeros(ratios.size, bool)
+    taken, out = _take(efforts[rows], budget)
+    chosen[rows[taken]] = True
+    if out is None:
         return Filled(chosen, 0.0, 0.0)
+    first_out = rows[out]
     price = float(gains[first_out] / efforts[first_out])
     surplus = gains - price * efforts
     # By duality every price gives a bound, and that of the break item the best one.
@@ -60,45 +60,13 @@ def fill(ratios: Floats, gains: Doubles, efforts: Ints, budget: int, tie_keys: T
     if gap <= _ROUNDING * bound:
         return Filled(chosen, 0.0, price)
     core = np.flatnonzero(np.abs(surplus) <= gap + _ROUNDING * bound)
-    if core.size > (_MOST_CORE if gains.size < _MANY_ITEMS else _SMALL_CORE):
+    if core.size > _MOST_CORE:
         return Filled(chosen, gap, price)
     chosen, optimal = _solved(chosen, _ranked(core, ratios, tie_keys), gains, efforts, budget)
     return Filled(chosen, 0.0 if optimal else max(bound - float(gains[chosen].sum()), 0.0), price)
 
 
 # --- in order ---------------------------------------------------------------------------------
-
-
-def _in_order(
-    ratios: Floats, efforts: Ints, budget: int, tie_keys: TieKeys
-) -> tuple[Mask, int | None]:
-    """Return the items taken in order, and the first one that did not fit."""
-    chosen, room, first_out = np.zeros(ratios.size, dtype=bool), budget, None
-    first = ratios > _surely_needed(ratios, efforts, budget)
-    for part in (first, ~first):
-        if first_out is not None:  # of the rest, only what still fits
-            part &= efforts <= room
-        rows = _ranked(np.flatnonzero(part), ratios, tie_keys)
-        taken, out = _take(efforts[rows], room)
-        chosen[rows[taken]] = True
-        room -= int(efforts[rows[taken]].sum())
-        if first_out is None and out is not None:
-            first_out = int(rows[out])
-    return chosen, first_out
-
-
-def _surely_needed(ratios: Floats, efforts: Ints, budget: int) -> float:
-    """Return a ratio above which items take more than the budget: few of a large batch are sorted.
-
-    It is the upper end of a cell, within which ratios count as equal.
-    """
-    size = _SORT_BELOW
-    while size < ratios.size:
-        least = float(cell_of(nth_largest(ratios, size), np.dtype(np.float64))[1])
-        if int(efforts[ratios > least].sum()) > budget:
-            return least
-        size *= 4
-    return -np.inf
 
 
 def _ranked(rows: Rows, ratios: Floats, tie_keys: TieKeys) -> Rows:
@@ -131,8 +99,8 @@ def _solved(
     rest[core] = False
     room = budget - int(efforts[rest].sum())
     least = float(gains[core[chosen[core]]].sum())
-    most = _MOST_LISTS if efforts.size < _MANY_ITEMS else _FEWER_LISTS
-    better, optimal = _better_list(gains[core], efforts[core], room, least, most // core.size)
+    most = _MOST_LISTS // core.size
+    better, optimal = _better_list(gains[core], efforts[core], room, least, most)
     if better is None:
         return chosen, optimal
     rest[core[better]] = True

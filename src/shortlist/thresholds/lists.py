@@ -257,21 +257,27 @@ def select(
     check_efforts_suit(check_capacity(capacity), efforts)
     items = Candidates(scores, keys_by_id(ids, seed=seed), values, efforts)
     worth = check_worth(worth)
-    precision = promised_precision(worth, act, probe=share)
-    common = _check_common(common_scores, needed=precision is not None or act is not None)
-    if act is not None:
-        most = Capacity.count(capacity.max_flags(scores.size, prevalence))
-        found = items.in_tiers(act, common, lambda rest: rest.choose(most, worth))
-        return found if return_details else found.tiers
-    if capacity.kind != "effort" and worth is None and not share and not return_details:
+    common = None if common_scores is None else _check_common(common_scores, worth, act)
+    if (
+        capacity.kind != "effort"
+        and worth is None
+        and act is None
+        and not (share or return_details)
+    ):
         return items.first(capacity.max_flags(scores.size, prevalence))
-    found = items.choose(capacity, None if precision is not None else worth, prevalence)
-    if precision is not None:
-        found = items.shortened(found, common, precision)
-    if share:
-        draw_keys = keys_by_id(ids, seed=probe_seed(seed))
-        found = items.with_probes(found, share, draw_keys)
-    return found if return_details else found.flagged
+    if act is not None:  # tiers within the capacity of all items
+        capacity = Capacity.count(capacity.max_flags(scores.size, prevalence))
+    found = items.listed(
+        lambda some, worth: some.choose(capacity, worth, prevalence),
+        worth=worth,
+        act=act,
+        common=lambda: common,
+        probe=share,
+        draw_keys=keys_by_id(ids, seed=probe_seed(seed)),
+    )
+    if return_details:
+        return found
+    return found.flagged if act is None else found.tiers
 
 
 @dataclass(frozen=True)
@@ -290,14 +296,10 @@ class Candidates:
 
     def within(self, rows: Rows) -> Candidates:
         """Return some of the items."""
-        return Candidates(
-            self.scores[rows],
-            keys_within(self.tie_keys, rows),
-            None if self.values is None else self.values[rows],
-            None if self.efforts is None else self.efforts[rows],
-            self.lifted,
-            None if self.segments is None else self.segments[rows],
-        )
+        names = ("scores", "values", "efforts", "segments")
+        known: dict[str, Any] = {name: getattr(self, name) for name in names}
+        some = {name: None if column is None else column[rows] for name, column in known.items()}
+        return replace(self, tie_keys=keys_within(self.tie_keys, rows), **some)
 
     def first(self, k: int) -> Mask:
         """Flag the `k` items of most expected value, whatever work they take."""
@@ -363,6 +365,27 @@ class Candidates:
         """Return the expected value of the best item that is not on a list."""
         return float(self._gains[~flagged].max(initial=0.0))
 
+    def listed(
+        self,
+        choose: Callable[[Candidates, Worth | None], Selection],
+        *,
+        worth: Worth | None,
+        act: float | None,
+        common: Callable[[], CommonScores | None],
+        probe: Fraction,
+        draw_keys: TieKeys,
+    ) -> Selection:
+        """Choose a list; shorten it to a precision, divide the items into tiers, or draw probes."""
+        check_one_way(worth, act, probe)
+        if act is not None:
+            acted = self.shortened(self.choose(Capacity.fraction(1)), common(), act).flagged
+            rows = np.flatnonzero(~acted)
+            return replace(choose(self.within(rows), worth).among(rows, acted.size), acted=acted)
+        if worth is not None and worth.kind == "precision":
+            return self.shortened(choose(self, None), common(), worth.least)
+        found = choose(self, worth)
+        return self.with_probes(found, probe, draw_keys) if probe else found
+
     def shortened(
         self, found: Selection, common: CommonScores | None, precision: float
     ) -> Selection:
@@ -382,17 +405,6 @@ class Candidates:
         flagged[rows[:k]] = True
         shorter = self._described(flagged, k, found.allowed, price=0.0)
         return replace(shorter, reason="not precise") if k < rows.size else found
-
-    def in_tiers(
-        self,
-        act: float,
-        common: CommonScores | None,
-        choose: Callable[[Candidates], Selection],
-    ) -> Selection:
-        """Act on as many items as keep a precision, and choose a list among the others."""
-        acted = self.shortened(self.choose(Capacity.fraction(1)), common, act).flagged
-        rows = np.flatnonzero(~acted)
-        return replace(choose(self.within(rows)).among(rows, acted.size), acted=acted)
 
     def with_probes(self, found: Selection, probe: Fraction, draw_keys: TieKeys) -> Selection:
         """Give a share of the slots of a list to items below the cut, drawn at random."""
@@ -422,18 +434,15 @@ class Candidates:
         return expected_worth(self.scores, self.values, None)
 
 
-def promised_precision(
-    worth: Worth | None, act: float | None = None, *, probe: Fraction
-) -> float | None:
-    """Return the precision that a list promises; None if it promises none."""
-    precision = worth.least if worth is not None and worth.kind == "precision" else None
+def check_one_way(worth: Worth | None, act: float | None, probe: Fraction) -> None:
+    """Raise an error if a list is to be chosen in two ways besides its capacity."""
     check_act(act)
-    if (precision is not None) + (act is not None) + bool(probe) > 1:
+    by_precision = worth is not None and worth.kind == "precision"
+    if by_precision + (act is not None) + bool(probe) > 1:
         raise ValueError(
             "Worth.precision(...), act=... and probe=... cannot be combined: each says which items "
             "of a list are chosen otherwise than by the capacity. Make a list for each."
         )
-    return precision
 
 
 def check_act(act: Any) -> None:
@@ -445,11 +454,9 @@ def check_act(act: Any) -> None:
         )
 
 
-def _check_common(common_scores: ArrayLike | None, *, needed: bool) -> CommonScores | None:
+def _check_common(common_scores: ArrayLike, worth: Worth | None, act: float | None) -> CommonScores:
     """Return the scores of common items, with which new items count as tied."""
-    if common_scores is None:
-        return None
-    if not needed:
+    if act is None and (worth is None or worth.kind != "precision"):
         raise ValueError(
             "common_scores were given without worth=Worth.precision(...) or act=..., and would not "
             "be used. Pass one of these, or leave the scores out."

@@ -50,8 +50,6 @@ class Guarantee:
     of_sample: bool = False  # is about the calibration items only
     of_batches: bool = False  # is about numbers of flags in batches
     at_once: bool = False  # holds for every capacity at once
-    covers_prevalence: bool = False  # covers the error of an estimated prevalence
-    walks: bool = False  # ... along labels, where there are some
 
 
 def _expected(n: int, promise: Promise) -> Place:
@@ -87,8 +85,6 @@ _BY_NAME = {
             _AMONG + "{surely}.",
             lambda n, promise: guarantees.shortfall_place(n, promise.ratio, error=promise.error),
             surely=True,
-            covers_prevalence=True,
-            walks=True,
         ),
         Guarantee("next-batch", _next_batch, "{in_batch}, {surely}.", surely=True, of_batches=True),
         Guarantee(
@@ -97,7 +93,6 @@ _BY_NAME = {
             _AMONG + "{surely}, whichever capacity is chosen.",
             surely=True,
             at_once=True,
-            covers_prevalence=True,
         ),
     )
 }

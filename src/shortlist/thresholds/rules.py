@@ -30,7 +30,7 @@ from ..capacity import Capacity, check_capacity, check_efforts_suit
 from ..exceptions import InsufficientCalibrationWarning
 from ..worth import Worth
 from .guarantees import Place, tail_mean
-from .lists import Candidates, Selection, check_act, promised_precision, tiers_of
+from .lists import Candidates, Selection, check_act, tiers_of
 from .precision import CommonScores
 from .samples import CalibrationSample, RowFacts
 from .segments import SegmentCapacities
@@ -223,25 +223,22 @@ class Rule:
         act: float | None = None,
     ) -> Selection:
         """Choose the best list within the capacity for this batch, or within that of the rule."""
-        limit = self.capacity if capacity is None else check_capacity(capacity)
-        precision = promised_precision(worth, act, probe=probe)
-        worth = None if precision is not None else worth
-        keys, limit = keys_of(facts, self.terms.seed), limit or _EVERYTHING
+        limit = (self.capacity if capacity is None else check_capacity(capacity)) or _EVERYTHING
+        if act is not None:  # tiers within the capacity of all items
+            n_items, prevalence = n_rows(facts.X), self.terms.reference.value
+            limit = Capacity.count(limit.max_flags(n_items, prevalence))
+        keys, by_ids = keys_of(facts, self.terms.seed), facts.ids is not None
         items = Candidates(
             check_scores(scores), keys, facts.values, facts.efforts, True, facts.segments
         )
-        common = None
-        if act is not None or precision is not None:
-            common = self.common_scores(by_ids=facts.ids is not None)
-        if act is not None:
-            most = Capacity.count(limit.max_flags(items.scores.size, self.terms.reference.value))
-            return items.in_tiers(act, common, lambda rest: self._best_list(rest, most, worth))
-        found = self._best_list(items, limit, worth)
-        if precision is not None:
-            found = items.shortened(found, common, precision)
-        if not probe:
-            return found
-        return items.with_probes(found, probe, keys_of(facts, probe_seed(self.terms.seed)))
+        return items.listed(
+            lambda some, worth: self._best_list(some, limit, worth),
+            worth=worth,
+            act=act,
+            common=lambda: self.common_scores(by_ids=by_ids),
+            probe=probe,
+            draw_keys=keys_of(facts, probe_seed(self.terms.seed)),
+        )
 
     def common_scores(self, *, by_ids: bool) -> CommonScores:
         """Return the calibration scores of items that are known to be common.

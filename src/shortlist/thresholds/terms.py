@@ -159,9 +159,9 @@ class _Calibration:
         self.of_work = capacity.kind == "effort"
         self.tests_precision = labelled and terms.promises_precision
         is_estimated = capacity.kind == "multiple" and terms.reference.is_estimated
-        covers_prevalence = is_estimated and terms.kind.covers_prevalence
+        covers_prevalence = is_estimated and terms.kind.surely
         # Labels can be walked along, which covers an unknown prevalence at less cost.
-        by_labels = labelled and terms.kind.walks and not in_folds
+        by_labels = labelled and not (terms.kind.at_once or in_folds)
         self.walks = covers_prevalence and by_labels
         self.promise = self._find_promise(covers_prevalence and not by_labels, in_folds)
 
