@@ -198,7 +198,7 @@ def test_segments_work_with_folds():
     narrower = model.with_capacity(segment_capacities={"north": TENTH, "south": None})
     assert narrower.flag(new, segments=where)[where == "north"].mean() > 0.05
     recent = model.recalibrate(new, segments=where)
-    assert isinstance(recent.rule_.segment_thresholds["north"], float)
+    assert isinstance(recent.rule_.segment_calibrations["north"].value, float)
 
 
 def test_a_row_has_the_same_score_alone():

@@ -78,10 +78,10 @@ def test_recalibrating_keeps_the_kind_of_the_rule(fraud, regions):
     """Segments stay segments, with thresholds from the new items."""
     X, y = fraud
     model = logistic(capacity=TENTH, segment_capacities=LIMITS).fit(X, y, segments=regions)
-    before = model.rule_.segment_thresholds
+    before = model.rule_.segment_calibrations
     model.recalibrate(X[:2000] * 1.1, segments=regions[:2000])
     assert set(model.rule_.segment_calibrations) == set(LIMITS)
-    assert model.rule_.segment_thresholds != before
+    assert model.rule_.segment_calibrations != before
     assert model.calibration_scores_.size == 2000
 
 

@@ -49,7 +49,7 @@ def test_a_segment_is_cut_as_it_would_be_alone():
     for name, limit in LIMITS.items():
         own = name == REGION
         alone = CapacityClassifier(MODEL, capacity=limit, **BY_HAND).fit(X[own], Y[own])
-        assert model.rule_.segment_thresholds[name] == alone.threshold_
+        assert model.rule_.segment_calibrations[name].value == alone.threshold_
     assert set(model.rule_.segment_calibrations) == set(LIMITS)
 
 
@@ -120,7 +120,7 @@ def test_none_is_no_limit_and_the_default_is_for_the_others():
     assert flagged[region == "south"].mean() == 0.02
     assert flagged[others].mean() == 0.04
     assert flagged[region == "north"].mean() > 0.5
-    assert list(model.rule_.segment_thresholds) == ["north", "south", None]
+    assert list(model.rule_.segment_calibrations) == ["south", None]
 
 
 def test_new_capacities_need_no_data():

@@ -171,7 +171,7 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
         The capacity as a fraction of all items.
     rule_ : Rule
         The object that decides: one threshold, one for each fold, and one for each segment that
-        has a capacity (`segment_calibrations` and `segment_thresholds`). It keeps the calibration
+        has a capacity (`segment_calibrations`). It keeps the calibration
         scores, and knows the `flag_rate_interval` of `predict` and `flag`.
     threshold_ : float
         Items with a score strictly above are flagged. Absent if there are several models.

@@ -1,7 +1,6 @@
 """The adjusted detection rate M, detection-versus-capacity curves, and intervals for both."""
 
-from ._curve import CapacityCurve, capacity_curve
-from ._needed import NeededCapacity
+from ._curve import CapacityCurve, NeededCapacity, capacity_curve
 from ._scorer import (
     OutOfFoldDetection,
     capacity_scorer,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,11 +17,51 @@ from .._core.labels import EstimatedShare, find_rare, without_gaps
 from .._core.ranking import rank
 from .._core.validation import check_confidence, check_number, check_same_length, check_scores
 from .._core.work import check_efforts, check_values
-from ..capacity import Capacity, check_capacity
+from ..capacity import Capacity, check_capacity, exact
 from ..exceptions import CapacityError
 from ._detection_region import DetectionRegion
-from ._needed import NeededCapacity
 from .detection import Items, ranked_by
+
+
+@dataclass(frozen=True)
+class NeededCapacity:
+    """What it takes to find a share of the rare items; made by `CapacityCurve.needed_for`.
+
+    Attributes
+    ----------
+    detection : float
+        The share of the rare items to find. The others escape.
+    n_flagged : int
+        The fewest flags that find this share of the rare items of the sample.
+    fraction, low, high : float
+        The share of all items that must be followed up: in the sample, and both ends of its
+        confidence interval in the population.
+    threshold : float
+        Kept from now on, at least this share of the rare items lies above it, with the same
+        confidence; minus infinity if the sample has too few rare items to say so.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from shortlist import capacity_curve
+    >>> curve = capacity_curve(np.arange(1_000) < 40, -np.arange(1_000), rare_label=True)
+    >>> needed = curve.needed_for(0.5)
+    >>> needed.n_flagged, needed.low, needed.high
+    (20, 0.013, 0.035)
+    >>> needed.judge(0.05), needed.judge(0.02), needed.judge(0.01)
+    (True, None, False)
+    """
+
+    detection: float
+    n_flagged: int
+    fraction: float
+    low: float
+    high: float
+    threshold: float
+
+    def judge(self, fraction: float) -> bool | None:
+        """Whether a share of the items is enough, with confidence; None if that is not known."""
+        return True if fraction >= self.high else False if fraction < self.low else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +261,26 @@ class CapacityCurve:
         >>> Capacity.for_detection(0.9, curve).as_fraction() == needed.high
         True
         """
-        return NeededCapacity.of(self, detection)
+        wanted = exact(check_number("detection", detection))
+        if not 0 < wanted <= 1:
+            raise ValueError(f"detection must lie above 0 and be at most 1; got {detection!r}.")
+        found = np.flatnonzero(self.n_found >= math.ceil(wanted * self.n_rare))
+        unsure = np.flatnonzero(self.detection_low < detection)
+        if self.fraction[-1] < 1 and (not found.size or unsure[-1] == self.fraction.size - 1):
+            raise ValueError(
+                f"The curve ends at {self.fraction[-1]:g} of the items, and {detection:g} of the "
+                "rare ones may take more. Make it with a larger max_fraction."
+            )
+        can = int(np.argmax(self.detection_high >= detection))
+        kept = self.thresholds[self.at_threshold_low >= detection]
+        return NeededCapacity(
+            detection=float(detection),
+            n_flagged=int(self.n_flagged[found[0]]),
+            fraction=float(self.fraction[found[0]]),
+            low=float(self.fraction[max(can - 1, 0)]),
+            high=float(self.fraction[min(unsure[-1] + 1, self.fraction.size - 1)]),
+            threshold=float(kept[0]) if kept.size else -np.inf,
+        )
 
     def to_dict(self) -> dict[str, NDArray[Any]]:
         """Return the columns by name, ready for ``pandas.DataFrame`` or ``polars.DataFrame``."""
@@ -375,5 +435,5 @@ def _marginal(n_flagged: NDArray[Any], n_found: NDArray[Any]) -> Floats:
     # One division for each block: the same number, however many cuts lie in it.
     ends = np.append(np.flatnonzero(slopes[1:] != slopes[:-1]) + 1, slopes.size)
     starts = np.append(0, ends[:-1])
-    exact = (n_found[ends] - n_found[starts]) / (n_flagged[ends] - n_flagged[starts])
-    return np.append(np.repeat(exact, ends - starts), 0.0)
+    slopes = (n_found[ends] - n_found[starts]) / (n_flagged[ends] - n_flagged[starts])
+    return np.append(np.repeat(slopes, ends - starts), 0.0)

@@ -327,19 +327,6 @@ class Rule:
         named = self._by_name.items()
         return {name: found if len(found) > 1 else found[0] for name, found in named}
 
-    @property
-    def segment_thresholds(self) -> dict[Any, Any]:
-        """What a score must exceed in each segment; None stands for segments not named.
-
-        With folds, a list of one number for each of them.
-        """
-        overall, values = np.array([each.value for each in self.calibrations]), {}
-        for name, _ in self._named:
-            own = [each.value for each in self._by_name.get(name, self.calibrations)]
-            found = np.maximum(overall, own).tolist()
-            values[name] = found if len(found) > 1 else found[0]
-        return values
-
     # --- calibrating ----------------------------------------------------------------------------
 
     @property
