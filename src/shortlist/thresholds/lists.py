@@ -297,8 +297,8 @@ class Candidates:
     def within(self, rows: Rows) -> Candidates:
         """Return some of the items."""
         names = ("scores", "values", "efforts", "segments")
-        known: dict[str, Any] = {name: getattr(self, name) for name in names}
-        some = {name: None if column is None else column[rows] for name, column in known.items()}
+        known = {name: getattr(self, name) for name in names}
+        some: Any = {n: None if column is None else column[rows] for n, column in known.items()}
         return replace(self, tie_keys=keys_within(self.tie_keys, rows), **some)
 
     def first(self, k: int) -> Mask:
