@@ -82,12 +82,11 @@ def select(
     if confidence is not None and turnout is None and not isinstance(counts, list):
         raise typer.BadParameter("--confidence belongs to --turnout, which was not given")
     from ..tables import WorkColumns, select_rows
-    from ..tables.write import output_format
+    from ..tables.write import TableWriter, output_format, write_answers
 
     if out is not None:  # before any work
         check_writable(out, keep=(model, data, exclude))
-        output_format(out)
-
+        format = output_format(out)
     with shell.progress("reading") as show:
         selected = select_rows(
             shell.open_model(model),
@@ -109,10 +108,13 @@ def select(
         )
     notes = [*selected.notes]
     if out is not None:
-        notes += _write(selected, out)
+        with write_answers(out) as file, TableWriter(file, format, selected.types) as listed:
+            listed.write(selected.in_words())
+        notes += listed.notes
     shell.tell(notes, selected.findings)
     if as_json:
-        shell.print_json(_numbers(selected, out, notes))
+        shown = {"rows": selected.rows, "notes": notes, "findings": selected.findings}
+        shell.print_json({"count": len(selected), "out": out and str(out), **shown})
     elif out is None:
         _print(selected)
     else:
@@ -148,25 +150,6 @@ def _counts(given: list[str]) -> int | list[int] | dict[str, int]:
                 )
             counts[name] = int(number)
     return counts
-
-
-def _write(selected: Selection, out: Path) -> list[str]:
-    from ..tables.write import TableWriter, output_format, write_answers
-
-    format = output_format(out)
-    with write_answers(out) as file, TableWriter(file, format, selected.types) as listed:
-        listed.write(selected.in_words())
-    return listed.notes
-
-
-def _numbers(selected: Selection, out: Path | None, notes: list[str]) -> dict[str, Any]:
-    return {
-        "count": len(selected),
-        "out": out and str(out),
-        "rows": selected.rows,
-        "notes": notes,
-        "findings": selected.findings,
-    }
 
 
 def _print(selected: Selection) -> None:
