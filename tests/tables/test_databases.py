@@ -140,9 +140,43 @@ def test_answers_that_do_not_fit_leave_nothing(url, model_file, monkeypatch):
     for table in ("other", "refusing"):
         typed = ["flag", str(model_file), f"{url}#new_cases", "-o", f"{url}#{table}"]
         result = CliRunner().invoke(app, typed)
-        assert result.exit_code == 2, result.output
+        assert result.exit_code == 3, result.output
         assert [line[:7] for line in result.stderr.splitlines()][-1] == "Error: "
         assert run(url, f"SELECT count(*) FROM {table}") == [(0,)]
+
+
+def test_a_type_that_no_answer_has_is_refused(url):
+    """It would have become a whole number."""
+    address = DatabaseTable(f"{url}#days")
+    days = pa.table({"day": [datetime.date(2024, 5, 31)]})
+    with (
+        pytest.raises(TableError, match="'day' has the type date32"),
+        databases.append_whole(address) as file,
+    ):
+        pq.write_table(days, file)
+    with pytest.raises(OSError, match="days"):
+        run(url, "SELECT * FROM days")
+
+
+def test_few_rows_are_held_together(url, model_file, monkeypatch):
+    """Of a table with all its columns to carry along, and of one to look at."""
+    sizes, convert = [], databases.as_arrow
+
+    def counted(values):
+        sizes.append(len(values))
+        return convert(values)
+
+    monkeypatch.setattr(databases, "as_arrow", counted)
+    monkeypatch.setattr(databases, "_CHUNK_ROWS", 50)
+    monkeypatch.setattr("shortlist.tables.inspect._MOST_ROWS", 99)
+    address = f"{url}#new_cases"
+    result = CliRunner().invoke(app, ["flag", str(model_file), address, "--keep", "all"])
+    assert result.exit_code == 0, result.output
+    assert (max(sizes), len(result.stdout.splitlines())) == (50, 801)
+    sizes.clear()
+    result = CliRunner().invoke(app, ["inspect", address])
+    assert result.exit_code == 0, result.output
+    assert max(sizes) == 100
 
 
 def test_batches_are_committed_together(url, monkeypatch):
@@ -177,7 +211,7 @@ def test_a_killed_run_leaves_no_half_table(url):
         pytest.skip("a file of DuckDB has one process at a time")
     ended = subprocess.run([sys.executable, "-c", KILLED, f"{url}#fresh"], check=False)
     assert ended.returncode == -signal.SIGKILL
-    with pytest.raises(TableError, match="fresh"):
+    with pytest.raises(OSError, match="fresh"):
         run(url, "SELECT * FROM fresh")
 
 
@@ -272,13 +306,14 @@ def test_paths_from_the_root_and_from_here():
     assert str(DatabaseTable("duckdb:///data/a.db#cases").file) == "data/a.db"
 
 
-def test_a_new_database_is_made_by_answers_alone(tmp_path):
-    """A check before long work leaves no empty file; a folder that is missing is refused."""
+def test_a_new_database_is_made_by_answers_alone(tmp_path, model_file, new_cases):
+    """A check before long work leaves no empty file; a missing folder is the error of a file."""
     new = tmp_path / "new.db"
     databases.check_appendable(DatabaseTable(f"sqlite:///{new}#answers"))
     assert not new.exists()
-    with pytest.raises(TableError, match="cannot be used"):
-        databases.check_appendable(DatabaseTable(f"sqlite:///{tmp_path}/none/new.db#answers"))
+    address = f"sqlite:///{tmp_path}/none/new.db#answers"
+    result = CliRunner().invoke(app, ["flag", str(model_file), str(new_cases), "-o", address])
+    assert (result.exit_code, "cannot be used" in result.stderr) == (3, True)
 
 
 def test_the_file_of_a_database_is_not_overwritten(tmp_path):

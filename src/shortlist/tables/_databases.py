@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
+import math
 import sqlite3
 import tempfile
 from collections.abc import Collection, Iterator
@@ -23,13 +23,21 @@ load_extra("pyarrow.parquet", needed_for="Writing tables")
 _CHUNK_ROWS = 1 << 14
 _DRIVERS = {"postgresql": "psycopg", "duckdb": "duckdb"}
 #: Types of answers, by their names in Arrow.
-_TYPES = {"string": "TEXT", "double": "DOUBLE PRECISION", "bool": "BOOLEAN"}
-_WHOLE = "BIGINT"
+_TYPES = {
+    "string": "TEXT",
+    "double": "DOUBLE PRECISION",
+    "bool": "BOOLEAN",
+    "int64": "BIGINT",
+    "int8": "BIGINT",
+}
 
 
 @contextlib.contextmanager
 def _connected(address: DatabaseTable, *, writes: bool = False) -> Iterator[Any]:
-    """Connect to a database; what the driver complains of is said without the password."""
+    """Connect to a database; what the driver complains of is said without the password.
+
+    A database that cannot be written to is an error of the system, as a file would be.
+    """
     driver: Any = sqlite3
     if address.system in _DRIVERS:
         driver = load_extra(_DRIVERS[address.system], needed_for=f"Reading {address.system}")
@@ -38,7 +46,8 @@ def _connected(address: DatabaseTable, *, writes: bool = False) -> Iterator[Any]
             yield connection
     except driver.Error as error:
         reason = " ".join(address.without_password(str(error)).split()).rstrip(".")
-        raise TableError(f"{address} cannot be used: {reason}.") from None
+        kind = OSError if writes else TableError
+        raise kind(f"{address} cannot be used: {reason}.") from None
 
 
 def _connect(driver: Any, address: DatabaseTable, writes: bool) -> Any:
@@ -71,27 +80,29 @@ def open_database(
     cursor.execute(f"SELECT * FROM ({query}) AS cases WHERE 1 = 0")
     columns = [column[0] for column in cursor.description]
 
-    def chunks(wanted: Collection[str]) -> Iterator[Any]:
+    def chunks(wanted: Collection[str], at_once: float = 0) -> Iterator[Any]:
         # A cursor with a name stays on the server, with rows that were not asked for yet.
         named = {"name": "shortlist"} if address.system == "postgresql" else {}
         with contextlib.closing(connection.cursor(**named)) as rows:
             rows.execute(f"SELECT {', '.join(map(_quoted, wanted))} FROM ({query}) AS cases")
-            batches = iter(lambda: rows.fetchmany(_CHUNK_ROWS), [])
-            if list(wanted) == columns:  # all rows together have one type in each column
-                batches = iter([list(itertools.chain.from_iterable(batches))])
-            for batch in batches:
-                values = zip(*batch, strict=True) if batch else [()] * len(wanted)
-                plain = ([_plain(value) for value in each] for each in values)
+            most = None if at_once == math.inf else max(int(at_once), _CHUNK_ROWS)
+            for batch in iter(lambda: rows.fetchmany(most) if most else rows.fetchall(), []):
+                plain = ([_plain(value) for value in each] for each in zip(*batch, strict=True))
                 yield pa.table(dict(zip(wanted, map(as_arrow, plain), strict=True)))
 
     return OpenTable(name, columns, chunks, reading)
 
 
 def _plain(value: Any) -> Any:
-    """Return a decimal as a whole number if it is one, and otherwise as the nearest float."""
+    """Return a decimal without places as a whole number, and another one as the nearest float.
+
+    A whole number that a float would round stays whole.
+    """
     if not isinstance(value, Decimal):
         return value
-    return int(value) if value.is_finite() and value == value.to_integral_value() else float(value)
+    is_whole = value.is_finite() and value == value.to_integral_value()
+    has_places = is_whole and str(value) != str(int(value))
+    return int(value) if is_whole and not (has_places and float(value) == value) else float(value)
 
 
 @contextlib.contextmanager
@@ -106,13 +117,22 @@ def append_whole(address: DatabaseTable) -> Iterator[BinaryIO]:
             if address.system != "postgresql":  # whose driver begins by itself
                 cursor.execute("BEGIN")
             fields, table = answers.schema_arrow, _table_of(address)
-            typed = (f"{_quoted(f.name)} {_TYPES.get(str(f.type), _WHOLE)}" for f in fields)
-            cursor.execute(f"CREATE TABLE IF NOT EXISTS {table} ({', '.join(typed)})")
+            typed = ", ".join(f"{_quoted(field.name)} {_type_of(field)}" for field in fields)
+            cursor.execute(f"CREATE TABLE IF NOT EXISTS {table} ({typed})")
             names, marks = ", ".join(map(_quoted, fields.names)), ", ".join([mark] * len(fields))
             for batch in answers.iter_batches(_CHUNK_ROWS):
                 rows = list(zip(*batch.to_pydict().values(), strict=True))
                 cursor.executemany(f"INSERT INTO {table} ({names}) VALUES ({marks})", rows)
             cursor.execute("COMMIT")
+
+
+def _type_of(field: Any) -> str:
+    if str(field.type) not in _TYPES:
+        raise TableError(
+            f"The column {field.name!r} has the type {field.type}, and databases get "
+            f"{', '.join(_TYPES)} only. Write a file, or convert the column."
+        )
+    return _TYPES[str(field.type)]
 
 
 def check_appendable(address: DatabaseTable) -> None:

@@ -6,6 +6,7 @@ import contextlib
 import datetime
 import itertools
 import json
+import math
 import zipfile
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -108,7 +109,7 @@ def open_workbook(
             _check_formulas(book[sheet.title], list(empty), name)
     cells = cells.mask(cells.map(str).map(str.strip).isin([*MISSING_TEXTS, *reading.na]), None)
 
-    def chunks(wanted: Collection[str]) -> Iterator[Any]:
+    def chunks(wanted: Collection[str], at_once: float = 0) -> Iterator[Any]:
         yield pa.table({column: as_arrow(cells[column].tolist()) for column in wanted})
 
     return OpenTable(name, list(cells.columns), chunks, reading, notes)
@@ -191,16 +192,14 @@ def open_json_lines(
         raise TableError(f"{name} is empty. It must hold one JSON object per line.")
     columns = list(dict.fromkeys(itertools.chain.from_iterable(first)))
 
-    def chunks(wanted: Collection[str]) -> Iterator[Any]:
-        if list(wanted) == columns:  # everything: later lines may have more fields
-            everything = [*first, *records]
-            columns[:] = dict.fromkeys(itertools.chain.from_iterable(everything))
-            yield _as_table(everything, columns)
-            return
-        batch = first
+    def chunks(wanted: Collection[str], at_once: float = _CHUNK_LINES) -> Iterator[Any]:
+        most = None if at_once == math.inf else max(int(at_once), _CHUNK_LINES)
+        batch = [*first, *itertools.islice(records, most and most - len(first))]
+        if wanted is columns:  # later lines may have more fields
+            columns[:] = dict.fromkeys(itertools.chain.from_iterable(batch))
         while batch:
             yield _as_table(batch, wanted)
-            batch = list(itertools.islice(records, _CHUNK_LINES))
+            batch = list(itertools.islice(records, most))
 
     return OpenTable(name, columns, chunks, reading)
 

@@ -163,12 +163,14 @@ class OpenTable:
     """An open table: its column names and its chunks.
 
     `chunks(columns)` may be called once. It yields Arrow tables with the named columns. Text files
-    have texts only. `notes` are sentences about the file; chunks may add some.
+    have texts only. Rows without types of their own (JSON lines, databases) get those of their
+    chunk, which has at least `at_once` rows if that is given. `notes` are sentences about the file;
+    chunks may add some.
     """
 
     name: str
     columns: list[str]
-    chunks: Callable[[Collection[str]], Iterator[Any]]
+    chunks: Callable[..., Iterator[Any]]
     reading: ReadOptions = INFER_ALL
     notes: list[str] = field(default_factory=list)
     sep: str | None = None
@@ -176,7 +178,7 @@ class OpenTable:
     def read(self, most: float = math.inf) -> Any:
         """Return the whole table, with text as text; or its first rows, at least `most`."""
         chunks, n_rows = [], 0
-        for chunk in self.chunks(self.columns):
+        for chunk in self.chunks(self.columns, at_once=most):
             chunks.append(chunk)
             n_rows += chunk.num_rows
             if n_rows >= most:

@@ -54,7 +54,7 @@ def open_text(
         notes.append(f"The last line of {name} has no line end. Was the file written to the end?")
     named = [column or f"\0{place}" for place, column in enumerate(columns, 1)]
 
-    def chunks(wanted: Collection[str]) -> Iterator[Any]:
+    def chunks(wanted: Collection[str], at_once: float = 0) -> Iterator[Any]:
         is_noted = False
         with translated(name):
             batches = _batches(path, start, named, delimiter, reading) if has_rows else iter(())

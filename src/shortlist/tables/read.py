@@ -93,7 +93,7 @@ def _open_parquet(
     file = stack.enter_context(pa.parquet.ParquetFile(raw, **options))
     columns = [name for name in file.schema_arrow.names if not _UNNAMED_INDEX.fullmatch(name)]
 
-    def chunks(wanted: Collection[str]) -> Iterator[Any]:
+    def chunks(wanted: Collection[str], at_once: float = 0) -> Iterator[Any]:
         with translated(name):
             for batch in file.iter_batches(_CHUNK_ROWS, columns=list(wanted)):
                 yield pa.Table.from_batches([batch]).select(list(wanted))
@@ -134,11 +134,11 @@ def _open_folder(
     with open_table(files[0], reading=reading) as first:
         columns, sep, _ = first.columns, first.sep, first.take_notes()
 
-    def chunks(wanted: Collection[str]) -> Iterator[Any]:
+    def chunks(wanted: Collection[str], **at_once: float) -> Iterator[Any]:
         for file in files:
             with open_table(file, reading=reading) as source:
                 source.require(wanted, f"which {files[0]} has")
-                yield from source.chunks(wanted)
+                yield from source.chunks(wanted, **at_once)
                 notes.extend(note for note in source.take_notes() if note not in notes)
 
     return OpenTable(name, columns, chunks, reading, notes, sep)
