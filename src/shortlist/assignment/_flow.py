@@ -9,9 +9,6 @@ Each step finds the path of moves with the largest gain from a segment with room
 room (Bellman and Ford), and makes these moves. The steps end when no path gains anything, or at the
 total. Gains are integers. Therefore rounding cannot create a cycle of moves that seems to gain. The
 gains of successive paths never rise. Therefore stopping early is optimal for the total.
-
-While every class and segment has room, the next best path is the next best row with its best
-class. The caller makes these first steps all at once.
 """
 
 from __future__ import annotations
@@ -31,11 +28,11 @@ _State = namedtuple("_State", "gain segment chosen best n_segments")
 
 
 @njit(cache=True)
-def best_flow(gain, segment, first, limits):
+def best_flow(gain, segment, limits):
     """Return the chosen column of each row (0: left alone), and prices that prove the optimum.
 
-    Of equal gains, the first row wins. `first` holds the columns after the first steps. Limits and
-    prices are those of the classes, of the segments and of the total, in this order.
+    Of equal gains, the first row wins. Limits and prices are those of the classes, of the segments
+    and of the total, in this order.
     """
     n_classes, total = gain.shape[1], limits[-1]
     n_segments = limits.size - n_classes - 1
@@ -46,13 +43,10 @@ def best_flow(gain, segment, first, limits):
     nobody = (np.int64(0), np.int64(0))
     n_moves = n_classes * (2 * n_segments + n_classes)
     heaps = [[nobody for _ in range(0)] for _ in range(n_moves)]
-    state = _State(gain, segment, first.copy(), np.full(n_moves, -1, np.int64), n_segments)
+    chosen, best = np.zeros(segment.size, np.int64), np.full(n_moves, -1, np.int64)
+    state, n_flagged = _State(gain, segment, chosen, best, n_segments), 0
     for row in range(segment.size):
         _offer(state, heaps, row)
-        if first[row]:
-            load[segment[row]] += 1
-            load[_node(state, row)] += 1
-    n_flagged = load[n_segments:].sum()
     while True:
         has_room = load < limit
         end, gained, via = _best_path(state, has_room)

@@ -65,8 +65,7 @@ def solve_integers(
     names, segment = np.unique(segment_of[usable], return_inverse=True)
     places = np.concatenate([np.arange(n_classes), n_classes + names, [limits.size - 1]])
     gain, own, segment = gains[usable], limits[places], segment.astype(np.int64)
-    first = _first_steps(gain, own, segment)
-    columns[usable], prices[places] = best_flow(gain, segment, first, own)
+    columns[usable], prices[places] = best_flow(gain, segment, own)
     return columns, prices
 
 
@@ -103,29 +102,3 @@ def _usable(gains: Ints, limits: Ints, segment_of: Rows) -> Rows:
             lowest = 0 if keep > rows.size else max(0, np.partition(gain, -keep)[-keep])
             usable[rows[gain >= lowest]] = True
     return np.flatnonzero(usable)
-
-
-def _first_steps(gains: Ints, limits: Ints, segment_of: Ints) -> Ints:
-    """Give the best rows their best class, until the first limit would be exceeded."""
-    columns, n_classes = _best_columns(gains), gains.shape[1]
-    ranked = np.argsort(-gains.max(axis=1), kind="stable")[: np.count_nonzero(columns)]
-    n_first = min(
-        limits[-1],
-        ranked.size,
-        _first_excess(columns[ranked] - 1, limits[:n_classes]),
-        _first_excess(segment_of[ranked], limits[n_classes:-1]),
-    )
-    left_alone = np.ones(len(gains), dtype=bool)
-    left_alone[ranked[:n_first]] = False
-    return np.where(left_alone, 0, columns)
-
-
-def _first_excess(groups: Rows, limits: Ints) -> int:
-    """Return how many items fit, in their order, before one exceeds the limit of its group."""
-    counts = np.bincount(groups, minlength=limits.size)
-    exceeded = counts > limits
-    if not exceeded.any():
-        return groups.size
-    by_group = np.argsort(groups, kind="stable")
-    begins = np.cumsum(counts) - counts
-    return int(by_group[begins[exceeded] + limits[exceeded]].min())
