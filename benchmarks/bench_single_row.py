@@ -25,7 +25,7 @@ from shortlist.service.stream import StreamSettings, run_stream
 from shortlist.service.stream_file import open_stream
 from shortlist.tables import TableModel, fit_table, save_model
 from shortlist.tables.estimators import LEARNERS
-from shortlist.tables.onnx_file import export_model
+from shortlist.tables.model_file import export_model
 
 _STREAMED = [
     *("learner", "scorer", "lines/s", "with fsync", "bare fsyncs/s", "with fsync, lines waiting"),

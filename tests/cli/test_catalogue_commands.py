@@ -275,7 +275,7 @@ entry(
     5,
     check=lambda d, r: (
         numbers(r)["has_drifted"]
-        and {"unit", "many flags"} <= {f["kind"] for f in numbers(r)["findings"]}
+        and {"jump", "many flags"} <= {f["kind"] for f in numbers(r)["findings"]}
     ),
 )
 entry(

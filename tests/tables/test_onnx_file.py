@@ -17,7 +17,7 @@ from shortlist.models import onnx_export as exporting
 from shortlist.models.onnx_export import OnnxGraph, keys_for
 from shortlist.tables import fit_table
 from shortlist.tables.estimators import LEARNERS
-from shortlist.tables.onnx_file import compare_table, export_model
+from shortlist.tables.model_file import compare_table, export_model
 from shortlist.tables.read import open_table
 
 EXPORTED = [
@@ -258,7 +258,7 @@ def test_a_graph_that_flags_more_is_not_written(models, tmp_path, new_cases, mon
         with pytest.raises(ModelFileError, match="rows that the model does not flag"):
             export_model(models("logistic"), tmp_path / "m.onnx")
     monkeypatch.setattr(
-        "shortlist.tables.onnx_file.compare_table",
+        "shortlist.tables.model_file.compare_table",
         lambda *args, **options: exporting.OnnxComparison(9, flagged_more=1),
     )
     with pytest.raises(ModelFileError, match="1 of 9 rows that the model does not flag"):

@@ -28,7 +28,7 @@ def export(
         A table on which to compare the file with the model, such as --check later.csv.
     """
     check_writable(out, keep=(model, check))
-    from ..tables.onnx_file import export_model
+    from ..tables.model_file import export_model
 
     loaded, reading = open_model(model), read_options(read)
     exported, compared = export_model(loaded, out, check=check, reading=reading)

@@ -30,8 +30,8 @@ from .._core.formatting import percent as percent
 
 if TYPE_CHECKING:
     from ..tables import TableModel
-    from ..tables.money import Money
     from ..tables.monitor import Finding
+    from ..tables.rules import Money
 
 USER_ERROR, SYSTEM_ERROR, TOO_MANY, DRIFT, FALLEN, INTERRUPTED = 2, 3, 4, 5, 6, 130
 

@@ -18,9 +18,8 @@ from ..metrics import capacity_curve
 from ..tables import TableModel
 from ..tables.groups import GroupCodes, by_group
 from ..tables.measure import measure_rules, shares_paid
-from ..tables.money import money_of, weighed_columns
 from ..tables.reviews import missed_in_table
-from ..tables.rules import as_filled
+from ..tables.rules import as_filled, money_of, weighed_columns
 from ._cases import Cases
 from ._words import percent, short
 

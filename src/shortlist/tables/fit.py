@@ -40,10 +40,9 @@ from .estimators import (
 from .inspect import infer_schema, only_labelled
 from .learned_rows import RowFingerprints, column_profiles
 from .model import ModelCard, TableModel, labels_of, versions_in_use
-from .money import Money, money_of, weighed_columns
 from .read import open_table
 from .recalibrate import about_known, recalibrate_table
-from .rules import measure_out_of_fold, measure_test_rows
+from .rules import Money, measure_out_of_fold, measure_test_rows, money_of, weighed_columns
 from .schema import TableRows, TableSchema, WorkColumns, is_missing, reference_values
 
 #: Tables with more rows are timed before the fit.

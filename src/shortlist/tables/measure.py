@@ -24,9 +24,17 @@ from .cases import CaseReader, Columns, RowsRead
 from .groups import Floor, GroupCodes, GroupResult, by_group, price_of_floor
 from .learned_rows import SeenRows
 from .model import RuleResult, TableModel, labels_of
-from .money import Money, money_of, weighed_columns
 from .monitor import Finding
-from .rules import BY_DEFAULT, RANDOM, measure_counted, random_of, share_paid
+from .rules import (
+    BY_DEFAULT,
+    RANDOM,
+    Money,
+    measure_counted,
+    money_of,
+    random_of,
+    share_paid,
+    weighed_columns,
+)
 from .schema import TableSchema, WorkColumns
 
 _MOST_POINTS = 100

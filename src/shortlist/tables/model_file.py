@@ -13,7 +13,7 @@ import math
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sklearn
 
@@ -25,9 +25,14 @@ from ..capacity import Capacity
 from ..classifier import CapacityClassifier
 from ..exceptions import CapacityError, ModelFileError
 from ..models.files import check_unpacked, dump_estimator, load_estimator
+from ._source import ReadOptions
+from .columns import MISSING_CATEGORY
 from .learned_rows import RowFingerprints
 from .model import ModelCard, TableModel
 from .schema import TableSchema
+
+if TYPE_CHECKING:
+    from ..models.onnx_export import OnnxComparison, OnnxExport, OnnxGraph
 
 msgspec = load_extra("msgspec", needed_for="Reading model files")
 
@@ -214,3 +219,44 @@ def _classifier(payload: bytes, name: str) -> CapacityClassifier:
     if not isinstance(classifier, CapacityClassifier) or not hasattr(classifier, "rule_"):
         raise ModelFileError(f"{name} does not hold a fitted CapacityClassifier.")
     return classifier
+
+
+# --- graphs in ONNX ---
+
+
+def export_model(
+    model: TableModel,
+    path: Path,
+    *,
+    check: Path | None = None,
+    reading: ReadOptions | None = None,
+) -> tuple[OnnxExport, OnnxComparison | None]:
+    """Write the decision of a model to an ONNX file, compared with the model on a table first."""
+    from ..models import onnx_export as onnx
+
+    if model.schema.work is not None:
+        raise ModelFileError(onnx.WEIGHS_WORK)
+    about = {"model": json.dumps(manifest_of(model))}
+    content, exported = onnx.build_graph(
+        model.classifier, model.probe_rows(), missing=MISSING_CATEGORY, about=about
+    )
+    compared = None
+    if check is not None:
+        compared = compare_table(model, onnx.OnnxGraph(content), check, reading=reading)
+        onnx.check_never_more(compared)
+    with write_whole(path) as file:
+        file.write(content)
+    return exported, compared
+
+
+def compare_table(
+    model: TableModel, graph: OnnxGraph, data: Path, *, reading: ReadOptions | None = None
+) -> OnnxComparison:
+    """Compare a graph with its model on a table of any length."""
+    from ..models.onnx_export import OnnxComparison
+
+    compared = OnnxComparison()
+    with model.schema.open(data, reading=reading) as source:
+        for rows in model.schema.rows(source):
+            compared += graph.compare(model.classifier, rows.X, ids=rows.ids)
+    return compared

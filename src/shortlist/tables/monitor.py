@@ -5,6 +5,7 @@ A monitor sees rows pass in chunks and compares them with the model card, in con
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,8 +30,6 @@ _UNLIKELY = 0.001
 _FEWEST_ROWS = 10
 # A jump: so much more of a column lies beyond its outermost tenth, or is missing.
 _JUMP, _MORE_MISSING = 0.5, 0.1
-# A unit: all tenths have grown or shrunk by about the same factor, and by at least this one.
-_LEAST_FACTOR, _SAME_FACTOR, _NEARLY = 3.0, 1.5, 1.3
 _MOST_SAMPLED, _PER_CHUNK = 20_000, 2_000
 _MOST_VALUES, _SHOWN = 1_000, 3
 _MOST_BINS = 20  # of a profile: with fewer categories than this, all of them are known
@@ -46,8 +45,7 @@ class Finding:
     Attributes
     ----------
     kind : str
-        "unit", "jump", "stand-in", "unseen", "empty", "missing", "constant", "many flags" or "few
-        flags".
+        "jump", "stand-in", "unseen", "empty", "missing", "constant", "many flags" or "few flags".
     column : str or None
         The column, if it is one column.
     message : str
@@ -156,8 +154,7 @@ class _Column:
         ends = {low, high} if inner.size == 0 else {low, high, inner.min(), inner.max()}
         for value in ends:
             self._ends[float(value)] += int((present == value).sum())
-        kept = sorted(self._ends)
-        for value in kept[2:-2]:
+        for value in sorted(self._ends)[2:-2]:
             del self._ends[value]
         if self._sample.size < _MOST_SAMPLED:
             places = np.linspace(0, present.size - 1, min(present.size, _PER_CHUNK)).astype(int)
@@ -169,7 +166,7 @@ class _Column:
         if self.profile.kind == "categorical":
             finders += (self._unseen_values,)
         elif self.profile.bins and self.profile.kind != "boolean":
-            finders += (self._unit, self._jump, self._stand_in)
+            finders += (self._jump, self._stand_in)
         return next(filter(None, (find() for find in (*finders, self._missing))), None)
 
     # --- shared by the findings ---
@@ -222,35 +219,21 @@ class _Column:
 
     # --- numbers and dates ---
 
-    def _unit(self) -> Finding | None:
-        if self.profile.kind != "numeric" or self._sample.size < _FEWEST_ROWS:
-            return None
-        present = np.asarray(self.profile.counts[:-1], dtype=np.float64)
-        shares = np.cumsum(present)[:-1] / max(present.sum(), 1)
-        factor = _common_factor(np.asarray(self.profile.bins), self._sample, shares)
-        if factor is None:
-            return None
-        size = max(factor, 1 / factor)
-        ten = 10.0 ** round(np.log10(size))  # a unit is often a power of ten
-        size = ten if max(size / ten, ten / size) < _NEARLY else size
-        shown = number(size)
-        return self._tells(
-            "unit",
-            f"is about {shown} times as {'large' if factor > 1 else 'small'}: its values are like "
-            "those of the calibration in another unit. Convert the column back, or fit a new "
-            "model.",
-        )
-
     def _jump(self) -> Finding | None:
+        """Find many more rows beyond the outermost tenths, such as all of them in another unit."""
         ends, kind = self.profile.bins, self.profile.kind
         sides = {0: f"lies at or below {shown_value(ends[0], kind)}"}
+        middle = float(np.median(self._sample)) if self._sample.size else math.nan
         # Later dates are only natural.
-        far = ends[-1] + max(ends[-1] - ends[0], _FAR_LATER)
-        if kind != "date" or (self._sample.size and np.median(self._sample) >= far):
+        if kind != "date" or middle >= ends[-1] + max(ends[-1] - ends[0], _FAR_LATER):
             sides[len(ends)] = f"lies above {shown_value(ends[-1], kind)}"
         for place, where in sides.items():
             if self._n >= _FEWEST_ROWS and self._has_risen(place, _JUMP):
-                what = "the date format" if kind == "date" else "the unit and the sign"
+                what, usual = "the unit and the sign", ends[len(ends) // 2]
+                if kind == "date":
+                    what = "the date format"
+                elif usual and middle / usual > 0:
+                    what += f" (the median is {number(middle / usual, 2)} times as large)"
                 remedy = f"Check {what}, convert the column back, or fit a new model."
                 return self._more_than_before("jump", place, where, remedy)
         return None
@@ -321,19 +304,3 @@ def chances_of_flags(
     """Return the chances of as many flags or more, and of as few or fewer."""
     law = law_of_flags(calibrations, n_items)
     return (1.0, 1.0) if law is None else (float(law.sf(n_flagged - 1)), float(law.cdf(n_flagged)))
-
-
-def _common_factor(
-    ends: NDArray[np.float64], sample: NDArray[np.float64], shares: NDArray[np.float64]
-) -> float | None:
-    """Return by what factor all quantiles have grown; None if they have not, or differ."""
-    quantiles = np.quantile(sample, shares)
-    usable = (ends != 0) & (quantiles != 0) & (np.sign(ends) == np.sign(quantiles))
-    if not usable.any() or usable.sum() < np.count_nonzero(ends) / 2:
-        return None
-    factors = quantiles[usable] / ends[usable]
-    factor = float(np.median(factors))
-    if max(factor, 1 / factor) < _LEAST_FACTOR:
-        return None
-    alike = np.abs(np.log(factors / factor)) < np.log(_SAME_FACTOR)
-    return factor if alike.mean() >= 0.5 else None
