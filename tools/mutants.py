@@ -52,6 +52,7 @@ DRIFT = ("tests/service/test_drift_alarm.py", "-k", "first or restart or anew")
 SHIFTS = ("tests/statistical/test_report_drift.py", "-k", "seldom")
 WORK = ("tests/online/test_budget_work.py",)
 PULL = ("tests/online/test_pull.py",)
+ENTITIES = ("tests/online/test_entity_cases.py",)
 ALARM = ("tests/online/test_alarm.py",)
 EFFORTS = ("tests/thresholds/test_efforts.py",)
 EFFORT_LAWS = ("tests/properties/test_effort_laws.py",)
@@ -230,6 +231,13 @@ MUTANTS = [
     Mutant("a case that waits is forgotten", "online/_pull.py", "        if known is None and id in self._here:", "        if known is None and id in ():", PULL),
     Mutant("patience never ends", "online/_pull.py", 'ends, closes = case.since + self.options["patience"]', "ends, closes = math.inf", PULL),
     Mutant("a restart forgets waiting cases", "online/_pull.py", "            self._wait(_read_case(case))", "            _read_case(case)", PULL),
+    Mutant("a joined event is decided", "online/cases.py", "        return None if is_raised else JOINED", "        return None", ENTITIES),
+    Mutant("a case is raised within its window", "online/cases.py", "is_raised = at >= case.at + self.window and ", "is_raised = ", ENTITIES),
+    Mutant("a cool-down ends early", "online/cases.py", "at < case.at + self.window + self.cooldown else None", "at < case.at + self.window else None", ENTITIES),
+    Mutant("a rise below the highest score", "online/cases.py", "highest=max(case.highest, score)", "highest=score", ENTITIES),
+    Mutant("an allowance without an end", "online/cases.py", "if at < self._allowed.get(entity, -math.inf):", "if entity in self._allowed:", ENTITIES),
+    Mutant("late events see an earlier clock", "online/cases.py", "now = max(to_seconds(at), controller.now)", "now = to_seconds(at)", ENTITIES),
+    Mutant("an event that joins moves no clock", "online/controller.py", "            if not self._reach(moment):\n                return Decision(False, math.inf, REASONS[MOMENT_REFUSED], 0.0)\n            if id", "            if id", ENTITIES),
     Mutant("bucket takes no token", "online/_tracker.py", "ints[TOKENS] -= _PARTS", "ints[TOKENS] -= 0"),
     Mutant("bucket gives parts", "online/_tracker.py", "if ints[TOKENS] < _PARTS:", "if ints[TOKENS] < _PARTS // 2:"),
     Mutant("bucket overflows", "online/_tracker.py", "min(ints[TOKENS] + ints[REFILL], ints[MOST_TOKENS])", "ints[TOKENS] + ints[REFILL]"),

@@ -122,14 +122,14 @@ def check_ids(ids: ArrayLike | None, n_items: int) -> NDArray[Any] | None:
     return array
 
 
-def check_id(id: Any) -> str | int:
+def check_id(id: Any, name: str = "id") -> str | int:
     """Return one identifier as a plain string or integer, which JSON can store."""
     if type(id) is str or type(id) is int:
         return id
     if isinstance(id, (np.integer, np.str_)):
         return id.item()
     raise TypeError(
-        f"id must be a string or an integer, because it is stored as JSON; got {id!r} of type "
+        f"{name} must be a string or an integer, because it is stored as JSON; got {id!r} of type "
         f"{type(id).__name__}. Convert it with str(...)."
     )
 

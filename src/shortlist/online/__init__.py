@@ -5,6 +5,7 @@ from ._budget import BudgetController
 from ._pull import PullController, WaitingCase
 from ._tracker import QuantileTracker
 from ._window import EmaController, WindowController
+from .cases import EntityCases
 from .controller import Controller
 from .decisions import Decision
 from .periods import CalendarPeriod, FixedPeriod
@@ -16,6 +17,7 @@ __all__ = [
     "Decision",
     "DriftAlarm",
     "EmaController",
+    "EntityCases",
     "FixedPeriod",
     "PullController",
     "QuantileTracker",

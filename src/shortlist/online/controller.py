@@ -438,6 +438,26 @@ class Controller:
 
     # --- helpers -------------------------------------------------------------------------------
 
+    def pass_over(self, code: int, *, at: Any, id: str | int | None = None) -> Decision:
+        """Answer an item that is not to be decided: time passes, and its id is remembered."""
+        id, moment = None if id is None else check_id(id), self._time.moment(at)
+        with self._lock:
+            if (known := self._repeat(id)) is not None:
+                return known
+            if not self._reach(moment):
+                return Decision(False, math.inf, REASONS[MOMENT_REFUSED], 0.0)
+            if id is not None:
+                self._keep(id, False, math.inf, 0.0)
+            return Decision(False, math.inf, REASONS[code], 0.0)
+
+    def _reach(self, moment: float) -> bool:
+        """Move the clock on without an item, unless the moment is refused."""
+        if self._time.is_refused(moment):
+            return False
+        self._make_due_changes(moment)
+        self._time.move_to(moment)
+        return True
+
     def _repeat(self, id: Any) -> Decision | None:
         """Return the answer that an id has already got, if it is remembered."""
         known = None if id is None else self._answers.get(id)

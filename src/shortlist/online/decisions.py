@@ -20,11 +20,13 @@ REASONS = (
     "capacity used up elsewhere",
     probing.PROBE,
     probing.PROBE_WITHOUT_SLOT,
+    "joined a case",
+    "allowed",
 )
 # Only ABOVE_THRESHOLD and PROBE flag an item. No controller answers USED_UP_ELSEWHERE: it is for
-# whoever counts the flags of several of them.
+# whoever counts the flags of several of them. The last two are for events of entities.
 BELOW_THRESHOLD, ABOVE_THRESHOLD, CAPACITY_USED_UP, SEEN_BEFORE, MOMENT_REFUSED = range(5)
-USED_UP_ELSEWHERE, PROBE, PROBE_WITHOUT_SLOT = range(5, 8)
+USED_UP_ELSEWHERE, PROBE, PROBE_WITHOUT_SLOT, JOINED, ALLOWED = range(5, 10)
 
 
 def is_flag(codes: Any) -> Any:
@@ -48,6 +50,7 @@ class Decision(NamedTuple):
         With probes also ``"probe"``, and ``"probe without a slot"`` if the item was drawn after
         the slots of the probes had been used up. Such an item is not flagged, and its outcome
         counts as unknown.
+        Of :class:`EntityCases` also ``"joined a case"`` and ``"allowed"``.
     probability : float
         The probability of a flag, given the score: 1 above the threshold, and otherwise that of
         the draw, which is 0 without probes. A retry has that of the first answer.
