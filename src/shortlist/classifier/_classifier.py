@@ -27,7 +27,7 @@ from .._core.formatting import number
 from .._core.ids import Columns, check_ids, columns_of, number_groups, repeats_of
 from .._core.labels import count_labels, find_rare
 from .._core.probing import check_probe
-from .._core.validation import UNCHANGED, check_confidence, check_option, check_seed, is_unchanged
+from .._core.validation import check_confidence, check_option, check_seed
 from .._core.work import check_efforts, check_values
 from ..capacity import Capacity, check_capacity, check_efforts_suit
 from ..exceptions import CapacityError
@@ -823,17 +823,13 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
             return chosen.tiers
         return chosen if return_details else chosen.flagged
 
-    def with_capacity(
-        self, capacity: Capacity | None = UNCHANGED, *, segment_capacities: Any = UNCHANGED
-    ) -> Self:
+    def with_capacity(self, capacity: Capacity) -> Self:
         """Return a fitted copy for another capacity, from the same model and calibration scores.
 
         Parameters
         ----------
-        capacity : Capacity, default="unchanged"
-            The new capacity.
-        segment_capacities : dict from segments to Capacity, default="unchanged"
-            New capacities of the same segments.
+        capacity : Capacity
+            The new capacity for all items; segments keep theirs.
 
         Returns
         -------
@@ -842,20 +838,9 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
         """
         self._check_fitted()
         changed, rule = copy.copy(self), self.rule_
-        if not is_unchanged(capacity):
-            changed.capacity = capacity
-        segments = rule.segments
-        if not is_unchanged(segment_capacities):
-            if segments is None:
-                raise CapacityError(
-                    "segment_capacities were not given to fit, and the segments of the calibration "
-                    "items are not known. Fit with segments."
-                )
-            new = check_segment_capacities(segment_capacities, segments.others)
-            segments = segments.changed_to(new)
-            changed.segment_capacities = segments.named
+        changed.capacity = capacity
         terms = self._terms(rule.terms.reference, rule.terms.seed)
-        changed.rule_ = Rule(rule.samples, changed.capacity, terms, segments)
+        changed.rule_ = Rule(rule.samples, capacity, terms, rule.segments)
         return changed
 
     def recalibrate(self, X: Any, y: ArrayLike | None = None, **known: ArrayLike | None) -> Self:

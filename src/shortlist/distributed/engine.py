@@ -43,35 +43,27 @@ class Engine(Protocol):
 
     def opened(self, table: Any, *, passes: int) -> Any:
         """Check what was given, and return a table that so many passes see alike."""
-        ...
 
     def column_types(self, table: Any) -> dict[str, Any]:
         """Return the Arrow type of each column."""
-        ...
 
     def summaries(self, table: Any, columns: list[str], kernel: Any) -> Iterable[Any]:
         """Call a kernel on Arrow tables with some columns, and return its answers."""
-        ...
 
     def map_rows(self, plan: Plan) -> Any:
         """Return a table of this engine with the rows of a plan."""
-        ...
 
     def write_rows(self, plan: Plan, out: Path) -> None:
         """Write such rows as Parquet."""
-        ...
 
     def kept_rows(self, plan: Plan) -> AbstractContextManager[Any]:
         """Compute such a table once, and keep it for several passes."""
-        ...
 
     def in_order(self, rows: Any, score: str) -> Any:
         """Return the rows of a list in order, with a column `rank`."""
-        ...
 
     def between(self, table: Any, score: str, low: float, high: float) -> Any:
         """Return the rows with a score from one number to another, and perhaps more rows."""
-        ...
 
 
 def on_arrays(engine: Engine, table: Any, columns: list[str]) -> Callable[[Any], Iterable[Any]]:
