@@ -34,8 +34,8 @@ from sklearn.model_selection import train_test_split
 from studies.aware.credit import replace_family
 from studies.aware.families import FAMILIES, Family, svm
 from studies.aware.measuring import measure, of_family
-from studies.harness import markdown, run_stored, study_parser
-from studies.tables import Table, mean_and_error, read_table, select_rows
+from studies.harness import print_summary, run_stored, study_parser
+from studies.tables import Table, mean_and_error, read_table, select_rows, write_table
 
 HERE = Path(__file__).parent
 LARGEST_SHARE, FEWEST_RARE = 0.15, 50
@@ -135,22 +135,18 @@ def compared(rows: Table) -> list[tuple[list[str], Table, Table]]:
     return found
 
 
-def in_words(rows: Table) -> str:
-    """Return wins, ties, losses and the mean over sets as a Markdown table."""
-    lines = [
-        [*names, str(len(sets)), *record(sets), *record(batch)]
-        for names, sets, batch in compared(rows)
-    ]
-    outcome = ["won, tied, lost", "mean difference"]
-    headings = ["family", "version", "against", "sets", *outcome, *(f"{o}, top" for o in outcome)]
-    return markdown(headings, lines)
-
-
-def record(sets: Table) -> list[str]:
-    """Return wins, ties and losses in one cell, and the mean over sets in another."""
-    overall = mean_and_error([row["mean"] for row in sets])
-    counts = ", ".join(str(n) for n in count(sets))
-    return [counts, f"{overall['mean']:+.3f} ± {overall['error']:.3f}"]
+def outcomes(rows: Table) -> Table:
+    """Return wins, ties, losses and the mean over sets, of M and of M at the top."""
+    found = []
+    for (family, method, against), *parts in compared(rows):
+        names = {"family": family, "method": method, "against": against}
+        for value, sets in zip(("M", "M_batch"), parts, strict=True):
+            won, tied, lost = count(sets)
+            overall = mean_and_error([row["mean"] for row in sets])
+            found.append(
+                {**names, "value": value, "won": won, "tied": tied, "lost": lost, **overall}
+            )
+    return found
 
 
 def draw(panels: list[tuple[str, Table]], path: Path) -> Path:
@@ -198,7 +194,8 @@ def main() -> None:
     if kind == "keel":
         panels = [("{}: {}\nagainst {}".format(*names), some) for names, some, _ in compared(table)]
         draw(panels, options.out / "keel.png")
-    print(in_words(table))
+    write_table(outcomes(table), options.out / f"{kind}_outcomes.csv")
+    print_summary(options.out / f"{kind}_outcomes.csv")
 
 
 if __name__ == "__main__":

@@ -4,17 +4,22 @@
 
 T items arrive and K = T / 50 may be taken. A rule that knows all scores takes an item if it is
 among the highest K' of the N' to come, for the K' left. Values are uniform, or have a gap at the
-quantile 0.98, where the threshold lies. The regret is against the K highest values.
+quantile 0.98, where the threshold lies. The regret is against the K highest values. `gap.csv` has
+its means.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numba import njit
 
-from studies.harness import markdown
+from studies.harness import print_summary
+from studies.tables import Table, mean_and_error, write_table
+
+HERE = Path(__file__).parent
 
 REPETITIONS = 400
 
@@ -37,24 +42,25 @@ def resolve(levels: Any, k: int) -> Any:
     return taken
 
 
-def regret(horizon: int, gap: bool) -> str:
+def regret(horizon: int, gap: bool) -> dict[str, Any]:
     """Return the mean regret with its standard error."""
     rng, k, lost = np.random.default_rng(0), horizon // 50, []
     for _ in range(REPETITIONS):
         levels = rng.random(horizon)
         values = values_of(levels, gap)
         lost.append(np.sort(values)[-k:].sum() - values[resolve(levels, k)].sum())
-    return f"{np.mean(lost):.2f} ± {np.std(lost) / np.sqrt(REPETITIONS):.2f}"
+    return mean_and_error(lost)
 
 
 def main() -> None:
-    """Print a table."""
-    horizons = (500, 2_000, 8_000, 32_000)
-    rows = [
-        [name, *(regret(horizon, gap) for horizon in horizons)]
+    """Write and print a table."""
+    rows: Table = [
+        {"scores": name, "horizon": horizon, **regret(horizon, gap)}
         for name, gap in (("without a gap", False), ("with a gap at the threshold", True))
+        for horizon in (500, 2_000, 8_000, 32_000)
     ]
-    print(markdown(["value lost", *(f"T = {horizon:,}" for horizon in horizons)], rows))
+    write_table(rows, HERE / "gap.csv")
+    print_summary(HERE / "gap.csv")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@
 
 T identically distributed items arrive, and K = T / 50 may be flagged. The value of an item is its
 probability of being rare. The regret is the value of the K highest scores minus that of the flagged
-items. `regret.csv` has the mean regret of each rule and T; finished T are not run again.
+items. `regret.csv` has the mean regret of each rule and T; what is there is not run again.
+`regret_growth.csv` says how it grows.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from shortlist import Capacity
-from shortlist.online import BudgetController, QuantileTracker
+from shortlist.online import BudgetController, Controller, EmaController, QuantileTracker
 from studies.harness import markdown
 from studies.online.regret_rules import (
     SHARE,
@@ -31,11 +32,13 @@ from studies.online.regret_rules import (
     static,
     worth,
 )
+from studies.tables import Table, write_table
 
 HERE = Path(__file__).parent
 COLUMNS = ["horizon", "rule", "repetitions", "regret", "standard_error"]
 REPETITIONS = {500: 2_000, 1_000: 1_000, 2_000: 800, 4_000: 500, 8_000: 400, 16_000: 250}
 REPETITIONS |= {32_000: 200}
+OPTIMAL = "optimal, known scores"
 Rule = Callable[[np.ndarray, int], np.ndarray]
 
 
@@ -45,33 +48,42 @@ def _rules(horizon: int, k: int) -> dict[str, Rule]:
     known = draw(500_000, rng)
     budget = BudgetController(capacity, calibration_scores=known)
     tracker = QuantileTracker(capacity, calibration_scores=known, step=0.2)
+    average = EmaController(capacity, calibration_scores=known)
+    window = EmaController(capacity, calibration_scores=known, window=500)
 
     def budget_from_one_period(scores: np.ndarray, k: int) -> np.ndarray:
         made = BudgetController(capacity, calibration_scores=draw(horizon, rng))
         return made.decide_many(scores).flagged
 
-    def tracked(scores: np.ndarray, k: int) -> np.ndarray:
-        flags = copy.deepcopy(tracker).decide_many(scores).flagged
-        flags[np.flatnonzero(flags)[k:]] = False
-        return flags
+    def then_stop(controller: Controller) -> Rule:
+        def rule(scores: np.ndarray, k: int) -> np.ndarray:
+            flags = copy.deepcopy(controller).decide_many(scores).flagged
+            flags[np.flatnonzero(flags)[k:]] = False
+            return flags
+
+        return rule
 
     return {
         "static threshold, then stop": static,
-        "tracker, step 0.2, then stop": tracked,
+        "tracker, step 0.2, then stop": then_stop(tracker),
+        "the paper's rule, average, then stop": then_stop(average),
+        "the paper's rule, window of 500, then stop": then_stop(window),
         "re-solved, learned from zero": learn_from_zero,
         "BudgetController, T calibration scores": budget_from_one_period,
         "BudgetController, 500,000 calibration scores": lambda scores, k: (
             copy.deepcopy(budget).decide_many(scores).flagged
         ),
         "re-solved, known scores": resolve,
-        "optimal, known scores": optimal,
+        OPTIMAL: optimal,
     }
 
 
-def run(horizon: int, repetitions: int) -> list[list[str]]:
-    """Apply all rules to the same streams of T items."""
+def run(horizon: int, repetitions: int, done: set[tuple[str, str]]) -> list[list[str]]:
+    """Apply all rules that are not done to the same streams of T items."""
     k = round(SHARE * horizon)
-    rules = _rules(horizon, k)
+    rules = {
+        name: rule for name, rule in _rules(horizon, k).items() if (str(horizon), name) not in done
+    }
     lost: dict[str, list[float]] = {name: [] for name in rules}
     gained = []
     for repetition in range(repetitions):
@@ -82,8 +94,10 @@ def run(horizon: int, repetitions: int) -> list[list[str]]:
             flags = rule(scores, k)
             assert flags.sum() <= k, f"{name} flags more than {k}"
             lost[name].append(best - value[flags].sum())
-        gained.append(best - lost["optimal, known scores"][-1])
-    _check_optimum(gained, float(optimal_table(horizon, k)[1][k]))
+        gained.append(best)
+    if OPTIMAL in rules:
+        gains = [best - each for best, each in zip(gained, lost[OPTIMAL], strict=True)]
+        _check_optimum(gains, float(optimal_table(horizon, k)[1][k]))
     return [
         [str(horizon), name, str(repetitions), f"{np.mean(each):.4f}", f"{_error(each):.4f}"]
         for name, each in lost.items()
@@ -120,6 +134,18 @@ def read(file: Path) -> dict[str, np.ndarray]:
     return {rule: np.array(sorted(rows)).T for rule, rows in found.items()}
 
 
+def growth_of(file: Path) -> Table:
+    """Return for each rule the slopes on log T and on the root of T, and how ill they fit."""
+    rows = []
+    for rule, each in read(file).items():
+        slope, error, misfit = fit(*each, np.log)
+        root, root_error, root_misfit = fit(*each, np.sqrt)
+        rows.append({"rule": rule, "log_slope": slope, "log_error": error, "log_misfit": misfit})
+        rows[-1] |= {"thousand_root_slope": 1000 * root, "thousand_root_error": 1000 * root_error}
+        rows[-1]["root_misfit"] = root_misfit
+    return rows
+
+
 def report(file: Path) -> str:
     """Return two tables: regrets with standard errors, and how they grow."""
     found = read(file)
@@ -131,12 +157,18 @@ def report(file: Path) -> str:
     losses = markdown(["detections lost", *(f"T = {int(each):,}" for each in horizons)], regrets)
     if horizons.size < 3:
         return losses  # too few to say how they grow
-    growths = []
-    for rule, rows in found.items():
-        b, error, misfit = fit(*rows, np.log)
-        root, root_error, root_misfit = fit(*rows, np.sqrt)
-        growths.append([rule, f"{b:.3f} ± {error:.3f}", f"{misfit:.1f}"])
-        growths[-1] += [f"{1000 * root:.2f} ± {1000 * root_error:.2f}", f"{root_misfit:.1f}"]
+    growth = growth_of(file)
+    write_table(growth, file.with_name("regret_growth.csv"))
+    growths = [
+        [
+            each["rule"],
+            f"{each['log_slope']:.3f} ± {each['log_error']:.3f}",
+            f"{each['log_misfit']:.1f}",
+            f"{each['thousand_root_slope']:.2f} ± {each['thousand_root_error']:.2f}",
+            f"{each['root_misfit']:.1f}",
+        ]
+        for each in growth
+    ]
     freedom = f"{horizons.size - 2} degrees of freedom"
     headings = ["rule", "slope on log T", f"misfit (χ², {freedom})"]
     headings += ["1,000 × slope on √T", "misfit"]
@@ -164,12 +196,11 @@ def main(file: Path, horizons: list[int]) -> str:
     if not file.exists():
         file.write_text(",".join(COLUMNS) + "\n")
     with file.open(newline="") as lines:
-        done = {row[0] for row in csv.reader(lines)}
+        done = {(row[0], row[1]) for row in csv.reader(lines)}
     for horizon in horizons:
-        if str(horizon) not in done:
-            rows = run(horizon, REPETITIONS[horizon])
-            with file.open("a", newline="") as out:
-                csv.writer(out, lineterminator="\n").writerows(rows)
+        rows = run(horizon, REPETITIONS[horizon], done)
+        with file.open("a", newline="") as out:
+            csv.writer(out, lineterminator="\n").writerows(rows)
     draw_picture(file)
     return report(file)
 

@@ -83,6 +83,7 @@ class CreditFigure:
 def runs_of(config: CreditConfig, pairs: Iterable[tuple[str, str]]) -> list[CreditRun]:
     """List the runs of pairs of learner and method, one whole repetition after another."""
     pairs = list(pairs)
+    most = {"svm": min(config.repetitions, config.svm_repetitions)}
     return [
         CreditRun(
             learner, method, prevalence, repetition, config.multiples, config.rows, config.seed
@@ -90,6 +91,7 @@ def runs_of(config: CreditConfig, pairs: Iterable[tuple[str, str]]) -> list[Cred
         for repetition in range(config.repetitions)
         for prevalence in config.prevalences
         for learner, method in pairs
+        if repetition < most.get(learner, config.repetitions)
     ]
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -97,9 +98,10 @@ def _name_axes(figure: Any, axes: Any) -> None:
 
 
 def draw_mean(ax: Any, rows: Table, method: str) -> None:
-    """Draw the mean of M over repetitions with two standard errors."""
-    means = summarise(rows, ["prevalence"], "adjusted_detection")
-    means.sort(key=lambda row: row["prevalence"])
+    """Draw the mean of M over repetitions with two standard errors; rows may be means already."""
+    are_means = all("mean" in row for row in rows)
+    means = rows if are_means else summarise(rows, ["prevalence"], "adjusted_detection")
+    means = sorted(means, key=lambda row: row["prevalence"])
     look = {"markersize": 5, "linewidth": 1.1, "capsize": 2, **_LOOKS[method]}
     ax.errorbar(
         [row["prevalence"] for row in means],
@@ -121,7 +123,8 @@ def write_page(
     `parts` holds for each name a description and the table; its picture is `<name>.png` beside
     the page.
     """
-    lines = [f"# {title}", "", f"`{command}`", "", f"Made with {versions(_PACKAGES)}.", ""]
+    made = f"Made on {date.today()} with {versions(_PACKAGES)}."
+    lines = [f"# {title}", "", f"`{command}`", "", made, ""]
     for name, (description, table) in parts.items():
         lines += [f"## {name}", "", description, "", f"![{name}]({name}.png)", ""]
         lines += ["<details open><summary>Table</summary>", "", *markdown_table(table), ""]

@@ -45,7 +45,17 @@ def ellipse_cells(table: Table) -> Table:
 
 def comparisons(statements: list[Statement], credit: Table) -> Table:
     """Return the paired differences behind each statement about an ordering."""
-    rows = [
+    ratio, error = gain_factor(select_rows(credit, learner="forest"))
+    count = len({row["repetition"] for row in credit})
+    return [
+        *as_rows(statements),
+        {"statement": GAIN, "setting": JACKKNIFE, "mean": ratio, "error": error, "count": count},
+    ]
+
+
+def as_rows(statements: list[Statement]) -> Table:
+    """Return a row for each setting of each statement about an ordering."""
+    return [
         {
             "statement": statement.statement,
             "setting": ", ".join(
@@ -56,12 +66,6 @@ def comparisons(statements: list[Statement], credit: Table) -> Table:
         for statement in statements
         if statement.found
         for row in statement.found.differences
-    ]
-    ratio, error = gain_factor(select_rows(credit, learner="forest"))
-    count = len({row["repetition"] for row in credit})
-    return [
-        *rows,
-        {"statement": GAIN, "setting": JACKKNIFE, "mean": ratio, "error": error, "count": count},
     ]
 
 
