@@ -197,7 +197,7 @@ MUTANTS = [
     Mutant("nothing is refused early", "service/_service.py", '        if action == "decide":\n', "        if False:\n", ("tests/service/test_api.py", "-k", "too_many")),
     Mutant("a period that was left begins anew", "service/_group.py", "self._ended.get(number) or self._left_before(number)", "(0, 0, 0, 0)", CLOCK),
     Mutant("a clock before the last decision is silent", "service/_status.py", "if ahead > FAR_AHEAD:", "if False:", CLOCK),
-    Mutant("an entry is not chained", "service/_chain.py", "return _hash([before, *kept.values()])", "return _hash([*kept.values()])", LOG),
+    Mutant("an entry is not chained", "service/_chain.py", "return _hash([before, *kept, ", "return _hash([*kept, ", LOG),
     Mutant("a seal without its salt", "service/_chain.py", '_hash([row["seal"], *(row[name]', "_hash([*(row[name]", LOG),
     Mutant("links are not compared", "service/audit.py", "place == self.last + 1 and head == hash", "place == self.last + 1", LOG),
     Mutant("heads are not compared", "service/audit.py", "all(place != each or hash.hex() == kept", "all(True or hash.hex() == kept", LOG),

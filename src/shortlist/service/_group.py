@@ -93,6 +93,7 @@ class GroupMaker:
                     each.case_id, each.digest, each.score, threshold, code, slot, model,
                     each.key_id, _as_text(each.fields) if kept else None, each.effort, work, spent,
                     inclusion, None if slot is None else self._total_used, each.shadow,
+                    None if each.case_id is None else new_salt(),
                 )
             )  # fmt: skip
 
@@ -146,8 +147,6 @@ class GroupMaker:
         """Return what is to be written."""
         replica, last, head = self._replica, self._next() - 1, self._row.head
         for place, entry in enumerate(self.entries):
-            if entry.case_id is not None:
-                entry = entry._replace(seal=new_salt())
             head = link(head, entry._asdict())
             self.entries[place] = entry._replace(hash=head)
         row = self._row._replace(
