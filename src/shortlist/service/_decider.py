@@ -38,7 +38,7 @@ from .store import (
 )
 
 _log = logging.getLogger("shortlist.service")
-_MOST_IN_A_GROUP = 1_024  # cases, after which no other request joins a group
+_MOST_IN_A_GROUP = 4_096  # cases, after which no other request joins a group
 _MANY = 64  # cases
 # More cases are refused: so many, or what takes this share of the patience at the present pace.
 _MOST_WAITING, _LONGEST_WAIT = 20_000, 0.3
@@ -168,9 +168,10 @@ class Decider:
                 if self._store.clock() is None:  # where the database has none, this one counts
                     self._config.clock.read()
                 return
-            # Others may have the lock while many cases are scored, or one case slowly.
+            # Others may have the lock while many cases are scored or followed, or one case slowly.
             if not self._is_quick(replica.model) or self.n_waiting >= _MANY:
                 self._take_scored(replica, batch)
+                replica.follow(self._store.follow(self.queue, replica.seq))
             row, entries, total = self._store.begin(self.queue, replica.seq)
             if row.last_seq < replica.seq:
                 raise StoreError("The database has lost entries since they were read.")

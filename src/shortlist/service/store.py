@@ -217,6 +217,10 @@ class Store:
             log = list(starmap(Entry, entries.fetchall()))
             return QueueRow(*found[:width]), log, None if shared is None else int(shared[0])
 
+    def follow(self, queue: int, after: int) -> list[Entry]:
+        """Return the log after an entry, as whoever follows it needs it; without a lock."""
+        return list(starmap(Entry, self.query(_FOLLOW, queue, after)))
+
     def clock(self) -> float | None:
         """Return the moment by the database's own clock when the lock was given, if it has one."""
         return self._moment
