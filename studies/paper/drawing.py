@@ -53,7 +53,7 @@ _LOOKS: dict[str, dict[str, Any]] = {
 _BESIDE = {"linestyle": "--", "markerfacecolor": "white", "linewidth": 0.9}
 _NOT_IN_THE_PAPER = ("smote-calibrated", "recommended", "aware-best-prefix", "aware-cross-fit")
 #: Packages whose versions the page names.
-_PACKAGES = ("shortlist", "numpy", "scipy", "scikit-learn", "imbalanced-learn", "joblib")
+PACKAGES = ("shortlist", "numpy", "scipy", "scikit-learn", "imbalanced-learn", "joblib")
 _LEARNER_TITLES = {"forest": "Random forest", "svm": "Support vectors", "knn": "Nearest neighbours"}
 
 
@@ -123,7 +123,7 @@ def write_page(
     `parts` holds for each name a description and the table; its picture is `<name>.png` beside
     the page.
     """
-    made = f"Made on {date.today()} with {versions(_PACKAGES)}."
+    made = f"Made on {date.today()} with {versions(PACKAGES)}."
     lines = [f"# {title}", "", f"`{command}`", "", made, ""]
     for name, (description, table) in parts.items():
         lines += [f"## {name}", "", description, "", f"![{name}]({name}.png)", ""]

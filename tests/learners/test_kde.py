@@ -59,6 +59,15 @@ def test_the_rule_of_thumb_is_scotts(rng):
     assert_allclose(KernelDensityClassifier(0.1, factor=2.0).fit(X, y).bandwidths_, 0.2)
 
 
+def test_one_bandwidth_makes_the_kernel_rule_of_the_paper(rng):
+    """Votes weighted by K(d / h): the log-odds of the rare ones' share of all weights."""
+    X, y, new, h = rng.normal(size=(40, 2)), np.arange(40) % 4 == 0, rng.normal(size=(7, 2)), 0.6
+    weights = np.exp(-(np.linalg.norm(new[:, np.newaxis] - X, axis=2) ** 2) / (2 * h**2))
+    share = weights[:, y].sum(axis=1) / weights.sum(axis=1)
+    model = KernelDensityClassifier(bandwidth=h).fit(X, y)
+    assert_allclose(model.decision_function(new), np.log(share / (1 - share)))
+
+
 def test_the_bandwidth_can_be_searched_for_a_capacity(fraud):
     """The factor is a parameter like any other."""
     X, y = fraud

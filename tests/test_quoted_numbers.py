@@ -1,0 +1,159 @@
+"""Measured numbers that README and documentation quote are in tables that scripts make again.
+
+A section names the scripts or tables of its numbers, such as `studies/online/regret.py`. Every
+number with a decimal point must then be in one of these tables, rounded or in percent, or among
+what code of the page prints, which another test compares. Numbers that nobody measured are listed
+here, and so are sections about speed, which belongs to a machine: they name a benchmark.
+"""
+
+import csv
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+NUMBER = re.compile(r"(?<![\w.])\d+\.\d+(?![\w.]*\.\d)")
+ROUNDING = 1e-9
+#: By page and section: versions, numbers of sections and papers, settings, examples.
+NOT_MEASURED = {
+    ("README.md", "shortlist"): "3.11 3.14 2605.03289",
+    ("docs/appendix/learners-study.md", "Study: learners"): "0.1 0.01",
+    ("docs/appendix/online-study.md", "What it costs not to know the future"): "2607.02150",
+    ("docs/appendix/paper.md", "From the paper to the code"): "2605.03289 0.5",
+    ("docs/appendix/paper.md", "The problem and its solution (section 2)"): "8.721",
+    ("docs/appendix/paper.md", "Where we differ, and why"): "5.2",
+    ("docs/appendix/reproduce.md", "Reproducing the paper"): "2.3 3.2 3.7 4.1 4.3",
+    ("docs/command-line.md", "fit"): "0.06 0.95",
+    ("docs/command-line.md", "select"): "0.1 0.5 0.9",
+    ("docs/command-line.md", "flag"): "0.9",
+    ("docs/command-line.md", "check"): "0.1",
+    ("docs/command-line.md", "evaluate"): "0.9 0.95",
+    ("docs/command-line.md", "stream"): "0.1",
+    ("docs/concepts/capacity.md", "Exact arithmetic"): "0.29",
+    ("docs/concepts/how-fit-learns.md", "Different models, averaged"): "0.3 0.05 0.1",
+    ("docs/concepts/online.md", "A number per period"): "4.2 2607.02150 1710.07719",
+    ("docs/concepts/worth.md", "A batch"): "0.1 0.3 0.2",
+    ("docs/how-to/choose-a-capacity.md", "Ask for a detection"): "2.5",
+    ("docs/how-to/find-what-is-missed.md", "Plan probes before you pay for them"): "0.9 2.5",
+    ("docs/how-to/guarantees-in-practice.md", "All nights together"): "0.05",
+    ("docs/how-to/large-tables.md", "What is equal, and what is refused"): "0.0 7.0",
+    ("docs/how-to/learners.md", "Ready-made learners"): "0.1",
+    ("docs/how-to/learners.md", "Where the threshold comes from"): "0.5",
+    ("docs/how-to/learners.md", "Three rules"): "0.05",
+    ("docs/how-to/messy-tables.md", "An Excel export with decimal commas and a total"): "0.125",
+    ("docs/how-to/messy-tables.md", "What later files may do"): "1.234",
+    ("docs/how-to/one-case-at-a-time.md", "One case at a time"): "5.2",
+    (
+        "docs/how-to/other-libraries.md",
+        "skore, and everything that compares `predict_proba` with 0.5",
+    ): "0.5",
+    ("docs/how-to/other-libraries.md", "`CalibratedClassifierCV`"): "0.5",
+    ("docs/how-to/run-a-service.md", "Too many requests"): "1.5",
+    ("docs/how-to/serve-decisions.md", "What is promised"): "1.5",
+    ("docs/how-to/serve-decisions.md", "Paths"): "3.1",
+    ("docs/project/support.md", "Which versions are supported"): "3.11 3.14",
+}
+SPEED = {
+    ("docs/appendix/online-study.md", "How fast, and other checks"),
+    ("docs/how-to/large-tables.md", "Training beyond memory"),
+    ("docs/how-to/large-tables.md", "What it costs"),
+    ("docs/how-to/serve-decisions.md", "How it works"),
+}
+
+
+def sections_of(page):
+    """Return the text of each section by page and heading, without blocks of code."""
+    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+    name = page.relative_to(ROOT).as_posix()
+    parts = re.split(r"^(?=## )", text, flags=re.MULTILINE)
+    return {(name, part.partition("\n")[0].lstrip("# ")): part for part in parts}
+
+
+def quoted_in(text):
+    """Return the numbers of a section, without code, comments and addresses."""
+    return NUMBER.findall(re.sub(r"`[^`\n]*`|<!--.*?-->|\]\([^)]*\)", "", text, flags=re.DOTALL))
+
+
+def tables_of(text):
+    """Return the tables that a section names, and those of the scripts that it names."""
+    found = set()
+    for folder, name in re.findall(r"studies/([\w/]+)/([\w-]+\.(?:py|csv))", text):
+        path = ROOT / "studies" / folder / name
+        found |= {path} if path.suffix == ".csv" else tables_by(path)
+    return {path for path in found if path.exists()}
+
+
+def tables_by(script):
+    """Return the tables that the source of a script names, and those that are named after it."""
+    named = re.findall(r"[\w-]+\.csv", script.read_text())
+    return {script.with_name(name) for name in named} | set(
+        script.parent.glob(f"{script.stem}*.csv")
+    )
+
+
+def values_of(tables):
+    """Return all numbers of some tables."""
+    rows = [row for table in tables for row in csv.reader(table.read_text().splitlines())]
+    return numbers_in(" ".join(cell for row in rows for cell in row))
+
+
+def numbers_in(text):
+    """Return what can be read as a number, without its sign."""
+    return [float(each) for each in re.findall(r"\d+\.?\d*(?:e-?\d+)?", text)]
+
+
+def printed_on(name):
+    """Return the numbers that the code of a page prints."""
+    blocks = re.findall(r"```text\n(.*?)```", (ROOT / name).read_text(), flags=re.DOTALL)
+    return numbers_in(" ".join(blocks))
+
+
+def peers():
+    """Return the numbers of the comparison with peers, which the README quotes."""
+    readme = (ROOT / "benchmarks" / "README.md").read_text()
+    return numbers_in(readme.partition("(`bench_peers.py`)")[2].partition("\n## ")[0])
+
+
+def is_among(quoted, values):
+    """Return whether some value, as it is or in percent, is rounded to this."""
+    half_a_digit = 0.5 * 10 ** -len(quoted.partition(".")[2]) + ROUNDING
+    return any(
+        abs(factor * value - float(quoted)) <= half_a_digit
+        for value in values
+        for factor in (1, 100)
+    )
+
+
+SECTIONS = {key: text for page in PAGES for key, text in sections_of(page).items()}
+QUOTING = [key for key, text in SECTIONS.items() if quoted_in(text)]
+
+
+@pytest.mark.parametrize("key", QUOTING, ids=" / ".join)
+def test_quoted_numbers_are_in_committed_tables(key):
+    """Or printed by the page itself, or listed above as not measured."""
+    text = SECTIONS[key]
+    if key in SPEED:
+        named = re.findall(r"benchmarks/\w+\.py", text)
+        assert named, "name the benchmark that measures this"
+        assert all((ROOT / path).exists() for path in named)
+        return
+    values = values_of(tables_of(text)) + printed_on(key[0])
+    values += peers() if key[0] == "README.md" else []
+    missing = {each for each in quoted_in(text) if not is_among(each, values)}
+    assert missing <= set(NOT_MEASURED.get(key, "").split())
+
+
+def test_nothing_is_excused_in_vain():
+    """Sections and numbers that are listed above exist."""
+    for key, numbers in NOT_MEASURED.items():
+        assert set(numbers.split()) <= set(quoted_in(SECTIONS[key])), key
+    assert set(QUOTING) >= SPEED
+
+
+def test_a_wrong_number_is_noticed():
+    """Half a digit away counts as equal, and a whole one does not."""
+    assert is_among("0.35", [0.3549])
+    assert is_among("35.5", [0.3549])
+    assert not is_among("0.36", [0.3549])
