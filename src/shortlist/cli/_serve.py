@@ -44,10 +44,12 @@ def serve(
     expect: Many = None,
     worth: Number = None,
     probe: Probe = 0,
+    segment: Text = None,
     database: Database = _FILE,
     host: Annotated[str, typer.Option(envvar="SHORTLIST_HOST")] = "127.0.0.1",
     port: Annotated[int, typer.Option(envvar="SHORTLIST_PORT", min=0, max=65_535)] = 8_000,
     workers: Annotated[int, typer.Option(envvar="SHORTLIST_WORKERS", min=1, max=64)] = 2,
+    proxy_secret_file: KeyFile = None,
     accept_clock: bool = False,
     restored: bool = False,
 ) -> None:
@@ -72,6 +74,8 @@ def serve(
         Another queue and its count, as in --queue north=30; may be repeated.
     total
         The most flags of all queues together, such as --total 80.
+    segment
+        The column that says who is able to review a case, such as --segment country.
     database
         A file, such as --database /srv/shortlist.db, or postgresql://… for many machines.
     host
@@ -80,6 +84,9 @@ def serve(
         Such as --port 8080.
     workers
         Processes, such as --workers 4.
+    proxy_secret_file
+        A file with a secret, such as --proxy-secret-file proxy.key: whoever sends it as
+        X-Proxy-Secret vouches for the person in X-Forwarded-User.
     accept_clock
         Believe a clock far ahead of the last decision, or before it.
     restored
@@ -100,7 +107,7 @@ def serve(
     models = prepare(
         database, model, queues, period=period_from(period), expect=expect, total=total,
         of_work=budget is not None, worth=worth, probe=probe, probe_key=os.environ.get(PROBE_KEY),
-        accept_clock=accept_clock, restored=restored,
+        segment=segment, accept_clock=accept_clock, restored=restored,
     )  # fmt: skip
     with _opened(database) as store:
         known = list_keys(store)
@@ -111,7 +118,10 @@ def serve(
             "shortlist serve keys --make decide"
         )
         typer.echo(message, err=True)
-    config = ServiceConfig(database, keys_required=needed, accept_clock=accept_clock)
+    secret = None if proxy_secret_file is None else proxy_secret_file.read_bytes().strip()
+    config = ServiceConfig(
+        database, keys_required=needed, proxy_secret=secret, accept_clock=accept_clock
+    )
     raise typer.Exit(
         run_service(config, host=host, port=port, workers=workers, models=models, on_ready=_say)
     )
@@ -166,6 +176,7 @@ def keys(
     queue: Texts = None,
     note: Text = None,
     days: Many = None,
+    person: Text = None,
     revoke: Text = None,
     database: Database = _FILE,
     as_json: AsJson = False,
@@ -185,6 +196,8 @@ def keys(
         Whom the key is for, such as --note checkout.
     days
         After how many days the key ends, such as --days 90.
+    person
+        Whose key it is, such as --person kim: outcomes are theirs, and nobody else's.
     revoke
         Revoke the key of a name, such as --revoke 3fa8.
     database
@@ -194,7 +207,7 @@ def keys(
         from ..service.keys import list_keys, make_key, revoke_key
 
         if make is not None:
-            typer.echo(make_key(store, make, queues=queue, note=note, days=days))
+            typer.echo(make_key(store, make, queues=queue, note=note, days=days, person=person))
             typer.echo("Keep it: it cannot be shown again.", err=True)
         elif revoke is not None:
             revoke_key(store, revoke)
@@ -204,7 +217,7 @@ def keys(
         else:
             for row in list_keys(store):
                 made = datetime.fromtimestamp(row["made"], UTC).date()
-                where, words = row["queues"] or "all queues", row["note"] or ""
+                where, words = row["queues"] or "all queues", row["person"] or row["note"] or ""
                 state = f"{row['role']:7} {row['state']:8} {made}"
                 typer.echo(f"{row['id']}  {state}  {where}  {words}")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
+from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated, Any, Literal, get_args, get_type_hints
 
@@ -15,6 +16,10 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 Seq = Annotated[int, Meta(ge=0, le=1 << 53)]
+_PRINTABLE = r"^[^\x00-\x1f\x7f]+$"
+Name = Annotated[str, Meta(min_length=1, max_length=100, pattern=_PRINTABLE)]
+CaseId = Annotated[str, Meta(min_length=1, max_length=200, pattern=_PRINTABLE)]
+Moment = Annotated[float, Meta(ge=0, lt=1e11)] | Annotated[datetime, Meta(tz=True)]
 REF = "#/components/schemas/{name}"
 
 
@@ -42,8 +47,9 @@ Cases = Annotated[Any, _one_or_many("Case", maxItems=1_024)]
 #: Every kind of problem; its type is ``urn:shortlist:problem:<kind>``.
 Kind = Literal[
     "invalid-json", "invalid-case", "invalid-value", "conflict", "idempotency-key", "no-key",
-    "forbidden", "foreign-site", "not-found", "wrong-method", "not-flagged", "claimed", "too-large",
-    "wrong-type", "too-slow", "unavailable", "clock", "no-model", "error",
+    "forbidden", "foreign-site", "not-found", "wrong-method", "not-flagged", "claimed",
+    "not-held", "closed", "too-large", "wrong-type", "too-slow", "unavailable", "clock", "no-model",
+    "error",
 ]  # fmt: skip
 _HEADERS = {
     408: {"retry-after": "1", "connection": "close"},  # the rest may still come
@@ -67,6 +73,14 @@ class Problem(Exception):
         """What is sent about the problem."""
         kind, title = f"urn:shortlist:problem:{self.kind}", HTTPStatus(self.status).phrase
         return ProblemDetails(kind, title, self.status, self.detail)
+
+
+def check_name(name: str) -> str:
+    """Return the name of a person, or raise a problem."""
+    try:
+        return msgspec.convert(name, Name)
+    except msgspec.ValidationError as error:
+        raise Problem(422, "invalid-value", f"The name {name!r:.100} is not one: {error}") from None
 
 
 class ProblemDetails(Struct):
@@ -122,5 +136,6 @@ class Route:
         self.body, self.query, self.answer = map(hints.get, ("body", "query", "return"))
         self.content_type = f"application/{'octet-stream' if self.body is bytes else 'json'}"
         self.decoder = msgspec.json.Decoder(self.body or Any)
-        places = path.replace("{queue}", "(?P<queue>[^/]+)").replace("{case}", "(?P<case>.+)")
+        places = path.replace("{queue}", "(?P<queue>[^/]+)")
+        places = re.sub("{(case|name)}", "(?P<case>.+)", places)
         self.match = re.compile(places).fullmatch

@@ -258,6 +258,12 @@ class Roster:
             self.sign()
             self._seen = wanted
 
+    def leads(self) -> bool:
+        """Whether this worker is the one that does what one does for all."""
+        store = self._store
+        rows = store.query(f"SELECT min(name) FROM worker WHERE seen >= {store.now} - {_GONE}")
+        return bool(rows == [(self._name,)])
+
     def count_late(self, model: int) -> int:
         """Let all workers load a model; return how many have not yet done so."""
         with self._store.write():

@@ -61,6 +61,7 @@ class PostgresStore(Store):
 
     dialect = "postgresql"
     is_listed = "case_id = ANY (ARRAY (SELECT json_array_elements_text(?::json)))"
+    field = "(log.body::json ->> ?::text)"
     now = "extract(epoch FROM clock_timestamp())"
 
     def __init__(self, address: str) -> None:

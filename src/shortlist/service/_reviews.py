@@ -1,34 +1,102 @@
-"""The work of reviewers: the list, claims and outcomes. All of it is read from the database."""
+"""The work of reviewers: open cases, who holds them, and outcomes. All of it is in the database."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import time
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ..online.decisions import PROBE
-from ._api import Problem, Seq
+from ._api import CaseId, Name, Problem, Seq
 from ._decider import answer_of
 from ._service import Call
-from ._status import LATEST_OUTCOME, QueueView
-from .store import Entry
+from ._status import QueueView
+from .settings import QueueSettings
+from .store import Entry, Store
 
-_PRINTABLE = r"^[^\x00-\x1f\x7f]+$"
-_FLAGGED = "log.queue = ? AND log.period = ? AND log.slot IS NOT NULL"
-_LISTED = (
-    f"SELECT {', '.join('log.' + name for name in Entry._fields)}, claim.reviewer, claim.expires, "
-    f"{LATEST_OUTCOME} FROM log LEFT JOIN claim ON claim.queue = log.queue AND "
-    f"claim.case_id = log.case_id WHERE {_FLAGGED} ORDER BY log.score DESC, log.seq "
-    "LIMIT ? OFFSET ?"
+# Flagged cases, with who holds them and their last outcome.
+_FLAGGED = (
+    "FROM log LEFT JOIN claim ON claim.queue = log.queue AND claim.seq = log.seq AND "
+    "(claim.expires IS NULL OR claim.expires > ?) LEFT JOIN outcome ON "
+    "outcome.queue = log.queue AND outcome.case_id = log.case_id AND outcome.number = "
+    "(SELECT max(number) FROM outcome WHERE queue = log.queue AND case_id = log.case_id) "
+    "WHERE log.queue = ? AND log.slot IS NOT NULL AND "
 )
+_COLUMNS = (
+    f"{', '.join('log.' + name for name in Entry._fields)}, claim.reviewer, claim.expires, "
+    "claim.assigned, outcome.number, outcome.rare, outcome.reviewer, outcome.at"
+)
+#: SQL: whether a case has no outcome yet; those of erased persons need none.
+OPEN = "outcome.number IS NULL AND coalesce(length(log.seal), 0) <> 32"
+_VIEWS = {
+    "mine": f"{OPEN} AND claim.reviewer = ?",
+    "open": OPEN,
+    "closed": "outcome.number IS NOT NULL",
+}
+_AS_CLOSED = "log.queue, -outcome.number, log.seq"  # the latest outcome first
+# What would tell a reviewer that a case is a probe.
+_TELLING = ("threshold", "reason", "selected_by", "inclusion")
 
-Name = Annotated[str, Meta(min_length=1, max_length=100, pattern=_PRINTABLE)]
-CaseId = Annotated[str, Meta(min_length=1, max_length=200, pattern=_PRINTABLE)]
 Note = Annotated[str, Meta(max_length=2_000, pattern=r"^[^\x00]*$")]
+Seconds = Annotated[float, Meta(ge=1, le=86_400)]
+
+
+class Closed(Struct):
+    """The latest outcome of a case; `rare` is null if the reviewer could not tell."""
+
+    rare: bool | None
+    reviewer: str
+    at: float
+
+
+class FlaggedCase(NamedTuple):
+    """A flagged case: its entry in the log, who holds it until when, and its last outcome."""
+
+    entry: Entry
+    holder: str | None
+    expires: float | None
+    assigned: bool
+    outcome: Closed | None
+
+    @classmethod
+    def of(cls, row: Any) -> FlaggedCase:
+        """Return what a row of the database says."""
+        width = len(Entry._fields)
+        holder, expires, assigned, number, rare, closer, at = row[width:]
+        outcome = None if number is None else Closed(_as_bool(rare), closer, at)
+        return cls(Entry(*row[:width]), holder, expires, bool(assigned), outcome)
+
+    @property
+    def id(self) -> str:
+        """The id of the case."""
+        return str(self.entry.case_id)
+
+    def segment(self, settings: QueueSettings) -> str | None:
+        """Return the value of the column that names segments, as text."""
+        value = json.loads(self.entry.body or "{}").get(settings.segment)
+        return None if value is None else str(value)
+
+
+def _as_bool(value: Any) -> bool | None:
+    return None if value is None else bool(value)
+
+
+def select_flagged(store: Store, queue: int, what: str, where: str, *values: Any) -> list[Any]:
+    """Return something about the flagged cases of a queue for which a condition holds."""
+    return store.query(f"SELECT {what} {_FLAGGED} {where}", time.time(), queue, *values)
+
+
+def find_flagged(store: Store, queue: int, where: str, *values: Any) -> list[FlaggedCase]:
+    """Return the flagged cases of a queue for which a condition holds."""
+    return [FlaggedCase.of(row) for row in select_flagged(store, queue, _COLUMNS, where, *values)]
+
+
+# --- lists of cases -------------------------------------------------------------------------------
 
 
 class ListQuery(Struct):
@@ -40,17 +108,18 @@ class ListQuery(Struct):
 
 
 class Listed(Struct):
-    """A flagged case."""
+    """A flagged case; reviewers with a key are not shown which are probes."""
 
     id: str
     score: float
     at: float
     slot: int
-    probe: bool
     reasons: list[dict[str, Any]]
     claimed_by: str | None
     claim_expires: float | None
     outcome: bool | None
+    closed: bool
+    probe: bool | UnsetType
 
 
 class Listing(Struct):
@@ -62,28 +131,183 @@ class Listing(Struct):
     cases: list[Listed]
 
 
+def list_cases(call: Call, query: ListQuery) -> Listing:
+    """The flagged cases of a period, the highest score first."""
+    row = call.row
+    period = query.period if query.period >= 0 else QueueView(call, row).number
+    [(flagged,)] = call.store.query(
+        "SELECT count(*) FROM log WHERE queue = ? AND period = ? AND slot IS NOT NULL",
+        row.id,
+        period,
+    )
+    order = "log.period = ? ORDER BY log.score DESC, log.seq LIMIT ? OFFSET ?"
+    cases = find_flagged(call.store, row.id, order, period, query.limit, query.skip)
+    reasons = _reasons(call, cases)
+    listed = []
+    for case in cases:
+        entry, is_held = case.entry, case.outcome is None
+        listed.append(
+            Listed(
+                case.id, entry.score or 0.0, entry.at, entry.slot or 0, reasons[entry.seq],
+                case.holder if is_held else None, case.expires if is_held else None,
+                None if case.outcome is None else case.outcome.rare, not is_held,
+                _probe(call, entry),
+            )
+        )  # fmt: skip
+    return Listing(row.name, period, flagged, listed)
+
+
+def _probe(call: Call, entry: Entry) -> bool | UnsetType:
+    """Return whether a case was drawn below the threshold, unless a reviewer must not know."""
+    return UNSET if call.is_blind else entry.code == PROBE
+
+
+def _reasons(call: Call, cases: list[FlaggedCase]) -> dict[int, list[dict[str, Any]]]:
+    """Return for each entry the columns that raised its score, by the model that decided."""
+    found: dict[int, list[dict[str, Any]]] = {case.entry.seq: [] for case in cases}
+    for id in {case.entry.model or 0 for case in cases}:
+        # A model that this program cannot load explains nothing.
+        with contextlib.suppress(ValueError, ImportError):
+            model = call.service.models.get(id, call.store)
+            found |= model.explain([case.entry for case in cases if case.entry.model == id])
+    return found
+
+
+class CasesQuery(Struct):
+    """Which cases, of which segment, and after which case of the page before."""
+
+    view: Literal["mine", "open", "closed"] = "open"
+    segment: Annotated[str, Meta(max_length=200)] | None = None
+    reviewer: Name | None = None
+    before: CaseId | None = None
+    limit: Annotated[int, Meta(ge=1, le=1_000)] = 200
+
+
+class ReviewCase(Struct):
+    """A case to review, until when, and who holds it.
+
+    The score is null for reviewers of a queue with probes, and only others see which these are.
+    """
+
+    id: str
+    score: float | None
+    at: float
+    due: float
+    period: int
+    reasons: list[dict[str, Any]]
+    holder: str | None
+    expires: float | None
+    assigned: bool
+    outcome: Closed | None
+    n_events: int
+    segment: str | None
+    probe: bool | UnsetType
+
+
+class ReviewCases(Struct):
+    """Cases of all periods, and how many there are on all pages together."""
+
+    queue: str
+    total: int
+    cases: list[ReviewCase]
+
+
+def review_cases(call: Call, query: CasesQuery) -> ReviewCases:
+    """The open cases of all periods in working order, those of one reviewer, or closed ones.
+
+    Earlier periods come first. Within a period the highest score does; in a queue with probes,
+    the earliest flag, because the place of a probe would give it away.
+    """
+    store, view = call.store, QueueView(call, call.row)
+    where, values = _VIEWS[query.view], list[Any]()
+    if query.view == "mine":
+        values.append(call.reviewer(query.reviewer))
+    if query.segment is not None:
+        where += f" AND {store.field} = ?"
+        values += [view.settings.segment or "", query.segment]
+    order = _AS_CLOSED if query.view == "closed" else working_order(view.settings)
+    [(total,)] = select_flagged(store, view.row.id, "count(*)", where, *values)
+    if query.before is not None:
+        place = select_flagged(store, view.row.id, order, "log.case_id = ?", query.before)
+        if not place:
+            raise Problem(404, "not-found", f"The case {query.before!r:.100} was not flagged.")
+        where += f" AND ({order}) > (?, ?, ?)"
+        values += place[0]
+    cases = find_flagged(
+        store, view.row.id, f"{where} ORDER BY {order} LIMIT ?", *values, query.limit
+    )
+    return ReviewCases(view.row.name, total, to_review(call, view, cases))
+
+
+def working_order(settings: QueueSettings) -> str:
+    """Return the SQL of the order in which cases are to be reviewed."""
+    return f"log.period, {'log.slot' if settings.probe else '-log.score'}, log.seq"
+
+
+def to_review(call: Call, view: QueueView, cases: list[FlaggedCase]) -> list[ReviewCase]:
+    """Return cases as reviewers see them."""
+    reasons, settings = _reasons(call, cases), view.settings
+    hides_score = call.is_blind and settings.probe > 0
+    return [
+        ReviewCase(
+            case.id, None if hides_score else case.entry.score, case.entry.at,
+            settings.periods.bounds(case.entry.period)[1], case.entry.period,
+            reasons[case.entry.seq], case.holder, case.expires, case.assigned, case.outcome, 1,
+            case.segment(settings), _probe(call, case.entry),
+        )
+        for case in cases
+    ]  # fmt: skip
+
+
+def find_case(call: Call) -> dict[str, Any]:
+    """The decision about a case, its columns if it was flagged, and its outcomes."""
+    entry, names = _entry(call, call.case), ("rare", "reviewer", "note", "at")
+    rows = call.store.query(
+        f"SELECT {', '.join(names)} FROM outcome WHERE queue = ? AND case_id = ? ORDER BY number",
+        entry.queue,
+        call.case,
+    )
+    outcomes = [dict(zip(names, (_as_bool(rare), *rest), strict=True)) for rare, *rest in rows]
+    decided = msgspec.structs.asdict(answer_of(entry, repeated=True))
+    shown = {"seq": entry.seq, "period": entry.period, "outcomes": outcomes, "events": []}
+    shown["notes"] = [each for each in outcomes if each["note"]]
+    shown["columns"] = None if entry.slot is None else json.loads(entry.body or "{}")
+    hidden = _TELLING if call.is_blind else ()
+    return {name: value for name, value in (decided | shown).items() if name not in hidden}
+
+
+def _entry(call: Call, case: str) -> Entry:
+    found = call.store.find_cases(call.row.id, [case])
+    if not found:
+        raise Problem(404, "not-found", f"The case {case!r:.100} has not been decided.")
+    return found[0]
+
+
+# --- who holds a case -----------------------------------------------------------------------------
+
+
 class ClaimBody(Struct, forbid_unknown_fields=True):
-    """A claim of a case, for some time."""
+    """A claim of a case, for some time; the reviewer is named only where nobody has keys."""
 
     id: CaseId
-    reviewer: Name
-    seconds: Annotated[float, Meta(ge=1, le=86_400)] = 1_800
+    reviewer: Name | None = None
+    seconds: Seconds = 1_800
 
 
 class Claim(Struct):
-    """A case, whose it is, and until when."""
+    """A case, whose it is, and until when; an assigned case has no end."""
 
     id: str
     reviewer: str
-    expires: float
+    expires: float | None
 
 
 class OutcomeBody(Struct, forbid_unknown_fields=True):
-    """What a reviewer found: whether the case was one of the rare ones."""
+    """What a reviewer found: whether the case was a rare one, or null if nobody can tell."""
 
     id: CaseId
-    rare: bool
-    reviewer: Name
+    rare: bool | None
+    reviewer: Name | None = None
     note: Note | None = None
 
 
@@ -95,90 +319,48 @@ class Outcome(Struct):
     repeated: bool
 
 
-def find_case(call: Call) -> dict[str, Any]:
-    """The decision about a case, and its outcomes."""
-    entry, names = _entry(call, call.case), ("rare", "reviewer", "note", "at")
-    rows = call.store.query(
-        f"SELECT {', '.join(names)} FROM outcome WHERE queue = ? AND case_id = ? ORDER BY number",
-        entry.queue,
-        call.case,
-    )
-    outcomes = [dict(zip(names, (bool(rare), *rest), strict=True)) for rare, *rest in rows]
-    decided = msgspec.structs.asdict(answer_of(entry, repeated=True))
-    return {**decided, "seq": entry.seq, "period": entry.period, "outcomes": outcomes}
-
-
-def _entry(call: Call, case: str) -> Entry:
-    found = call.store.find_cases(call.row.id, [case])
+def find_held(call: Call, id: str, reviewer: str | None) -> FlaggedCase:
+    """Return a flagged case, unless it is another reviewer's."""
+    found = find_flagged(call.store, call.row.id, "log.case_id = ?", id)
     if not found:
-        raise Problem(404, "not-found", f"The case {case!r:.100} has not been decided.")
+        entry = _entry(call, id)
+        raise Problem(409, "not-flagged", f"The case {entry.case_id!r:.100} was not flagged.")
+    holder, is_open = found[0].holder, found[0].outcome is None
+    is_anothers = holder is not None and reviewer not in (None, holder)
+    if is_anothers and (is_open or call.key.person is not None):
+        raise Problem(409, "claimed", f"{holder} has the case.")
     return found[0]
 
 
-def list_cases(call: Call, query: ListQuery) -> Listing:
-    """The flagged cases of a period, the highest score first."""
-    store, queue, now = call.store, call.row, time.time()
-    period = query.period if query.period >= 0 else QueueView(call, queue).number
-    [(flagged,)] = store.query(f"SELECT count(*) FROM log WHERE {_FLAGGED}", queue.id, period)
-    rows = store.query(_LISTED, queue.id, period, query.limit, query.skip)
-    entries = [Entry(*row[: len(Entry._fields)]) for row in rows]
-    reasons = _reasons(call, entries)
-    listed = []
-    for (*_, reviewer, expires, rare), entry in zip(rows, entries, strict=True):
-        is_held = expires is not None and expires > now
-        listed.append(
-            Listed(
-                str(entry.case_id), entry.score or 0.0, entry.at, entry.slot or 0,
-                entry.code == PROBE, reasons.get(entry.seq, []),
-                reviewer if is_held else None, expires if is_held else None,
-                None if rare is None else bool(rare),
-            )
-        )  # fmt: skip
-    return Listing(queue.name, period, flagged, listed)
+def hold(store: Store, case: FlaggedCase, holder: str, expires: float | None, **more: Any) -> None:
+    """Let a reviewer hold a case, until a moment or for good."""
+    key = {"queue": case.entry.queue, "seq": case.entry.seq}
+    row = {"reviewer": holder, "expires": expires, "assigned": int(case.assigned), **more}
+    store.put("claim", {**key, **row}, tuple(key))
 
 
-def _reasons(call: Call, entries: list[Entry]) -> dict[int, list[dict[str, Any]]]:
-    """Return for each entry the columns that raised its score, by the model that decided."""
-    found: dict[int, list[dict[str, Any]]] = {}
-    for id in {entry.model or 0 for entry in entries}:
-        # A model that this program cannot load explains nothing.
-        with contextlib.suppress(ValueError, ImportError):
-            model = call.service.models.get(id, call.store)
-            found |= model.explain([entry for entry in entries if entry.model == id])
-    return found
+def let_go(store: Store, case: FlaggedCase) -> None:
+    """Let nobody hold a case."""
+    key = case.entry.queue, case.entry.seq
+    store.query("DELETE FROM claim WHERE queue = ? AND seq = ?", *key)
 
 
 def claim_case(call: Call, body: ClaimBody) -> Claim:
     """Claim a flagged case for some time; its reviewer may claim it again, to keep it."""
-    store, now = call.store, time.time()
-    with store.write():
-        entry = _flagged(call, body.id)
-        queue = entry.queue
-        held = store.query(
-            "SELECT reviewer FROM claim WHERE queue = ? AND case_id = ? AND expires > ?",
-            queue,
-            body.id,
-            now,
-        )
-        if held not in ([], [(body.reviewer,)]):
-            raise Problem(409, "claimed", f"{held[0][0]} has claimed the case.")
-        claim = Claim(body.id, body.reviewer, now + body.seconds)
-        store.query(
-            "INSERT INTO claim (queue, case_id, reviewer, expires) VALUES (?, ?, ?, ?) "
-            "ON CONFLICT (queue, case_id) DO UPDATE SET reviewer = excluded.reviewer, "
-            "expires = excluded.expires",
-            queue, *msgspec.structs.astuple(claim),
-        )  # fmt: skip
-        call.note("claim", {"seq": entry.seq, "expires": claim.expires})
-    return claim
+    reviewer = call.reviewer(body.reviewer)
+    with call.store.write():
+        case = find_held(call, body.id, reviewer)
+        if case.outcome is not None:
+            raise Problem(409, "closed", f"{case.outcome.reviewer} has closed the case.")
+        return take(call, case, reviewer, body.seconds)
 
 
-def _flagged(call: Call, case: str) -> Entry:
-    """Return the decision about a flagged case."""
-    entry = _entry(call, case)
-    if entry.slot is None:
-        raise Problem(409, "not-flagged", f"The case {case!r:.100} was not flagged.")
-    return entry
+def take(call: Call, case: FlaggedCase, reviewer: str, seconds: float) -> Claim:
+    """Let a reviewer hold a case for some time; what is assigned to them has no end."""
+    expires = None if case.assigned else time.time() + seconds
+    hold(call.store, case, reviewer, expires)
+    call.note("claim", vouch=[("claim", case.entry.queue, case.entry.seq)])
+    return Claim(case.id, reviewer, expires)
 
 
 def add_outcome(call: Call, body: OutcomeBody) -> Outcome:
@@ -187,11 +369,13 @@ def add_outcome(call: Call, body: OutcomeBody) -> Outcome:
     A reviewer who has changed their mind appends another outcome, and the latest counts. With an
     Idempotency-Key, a late repetition changes nothing even if others came in between.
     """
-    words = {"case_id": body.id, "rare": body.rare, "reviewer": body.reviewer, "note": body.note}
+    reviewer = call.reviewer(body.reviewer)
+    words = {"case_id": body.id, "rare": body.rare, "reviewer": reviewer, "note": body.note}
     key = call.headers.get(b"idempotency-key")
     hashed = None if key is None else hashlib.sha256(key).hexdigest()
     with call.store.write():
-        queue = _flagged(call, body.id).queue
+        case = find_held(call, body.id, reviewer)
+        queue = case.entry.queue
         keyed = _last_outcome(call, queue, "idempotency", hashed)
         if keyed is not None and keyed[1:] != tuple(words.values()):
             detail = "The Idempotency-Key was used for another outcome."
@@ -201,8 +385,9 @@ def add_outcome(call: Call, body: OutcomeBody) -> Outcome:
             return Outcome(body.id, last[0], repeated=True)
         row = {"queue": queue, **words, "at": time.time(), "idempotency": hashed}
         number = call.store.insert_next("outcome", "number", row, scope=("queue",))
-        call.store.query("DELETE FROM claim WHERE queue = ? AND case_id = ?", queue, body.id)
-        call.note("outcome", {"number": number}, vouch=("outcome", queue, number))
+        hold(call.store, case, reviewer, None)  # whoever closes a case has it for good
+        vouch = [("outcome", queue, number), ("claim", queue, case.entry.seq)]
+        call.note("outcome", {"number": number}, vouch=vouch)
     return Outcome(body.id, number, repeated=False)
 
 
@@ -214,4 +399,4 @@ def _last_outcome(call: Call, queue: int, column: str, value: str | None) -> Any
         queue,
         value,
     )
-    return next(((*row[:2], bool(row[2]), *row[3:]) for row in rows), None)
+    return next(((*row[:2], _as_bool(row[2]), *row[3:]) for row in rows), None)

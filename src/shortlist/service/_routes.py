@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from datetime import datetime
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from . import _reviews, _shadow, _status
-from ._api import Answers, Cases, Problem, Route, Seq
+from . import _reviews, _shadow, _staff, _status
+from ._api import Answers, Cases, Moment, Problem, Route, Seq
 from ._decider import Request
 from ._models import LoadedModel, models_of
 from ._replica import Arrival
 from ._service import Call
 from .settings import QueueSettings
-from .setup import set_total
+from .setup import add_queue, set_total, settings_for
 from .store import CAPACITY, CLOCK, MODEL, OBSERVATION, SHADOW, QueueRow
 
 _SORTED = msgspec.json.Encoder(order="deterministic")
@@ -79,18 +80,24 @@ def _plain_number(value: Any) -> Any:
 
 # --- changes that all workers follow --------------------------------------------------------------
 
-Moment = Annotated[float, Meta(ge=0, lt=1e11)] | Annotated[datetime, Meta(tz=True)]
 SomeCases = Annotated[list[dict[str, Any]], Meta(min_length=1, max_length=1_024)]
+
+
+Count = Annotated[int, Meta(ge=0, le=1 << 40)]
+Effort = Annotated[float, Meta(ge=0, le=1e9)]
+Minutes = Annotated[float, Meta(gt=0, le=1e6)]
 
 
 class CapacityBody(Struct, forbid_unknown_fields=True):
     """A capacity, from now or from a moment on: a number of flags, or an amount of effort.
 
-    A moment is given in seconds since 1970, or in ISO 8601 with a time zone.
+    Or what the reviewers who are there can do, if each flag, or unit of effort, takes `staff`
+    minutes. A moment is given in seconds since 1970, or in ISO 8601 with a time zone.
     """
 
-    count: Annotated[int, Meta(ge=0, le=1 << 40)] | None = None
-    effort: Annotated[float, Meta(ge=0, le=1e9)] | None = None
+    count: Count | None = None
+    effort: Effort | None = None
+    staff: Minutes | None = None
     begins: Moment | None = msgspec.field(name="from", default=None)
 
 
@@ -110,6 +117,7 @@ class Changed(Struct):
     at: float
     count: int | UnsetType = UNSET
     effort: float | UnsetType = UNSET
+    staff: float | UnsetType = UNSET
     begins: float | UnsetType = msgspec.field(name="from", default=UNSET)
     model: int | UnsetType = UNSET
     shadow: int | UnsetType = UNSET
@@ -119,21 +127,80 @@ class Changed(Struct):
 
 async def change_capacity(call: Call, body: CapacityBody) -> Changed:
     """Change the capacity, now or from a moment on."""
-    unit = QueueSettings.from_json((await call.service.ask(lambda: call.row)).settings).unit
-    given = {"count": body.count, "effort": body.effort}
-    if [name for name, amount in given.items() if amount is not None] != [unit]:
-        raise Problem(422, "invalid-value", f"The capacity of this queue needs {unit!r} alone.")
-    amount: dict[str, Any] = {unit: given[unit]}
+    row = await call.service.ask(lambda: call.row)
+    unit = QueueSettings.from_json(row.settings).unit
+    given = {"count": body.count, "effort": body.effort, "staff": body.staff}
+    change: dict[str, Any] = {name: each for name, each in given.items() if each is not None}
+    if list(change) not in ([unit], ["staff"]) or (body.staff and body.begins):
+        needed = f"{unit!r} alone, or 'staff' from now on"
+        raise Problem(422, "invalid-value", f"The capacity of this queue needs {needed}.")
+    if body.staff is not None:
+        at = max(time.time(), row.high_water)
+        change[unit] = await call.service.ask(_staff.staff_amount, call.store, row, body.staff, at)
     begins = body.begins.timestamp() if isinstance(body.begins, datetime) else body.begins
-    place = await call.change(Request(kind=CAPACITY, change={**amount, "from": begins}))
+    place = await call.change(Request(kind=CAPACITY, change={**change, "from": begins}))
     # It never begins in the past.
-    return Changed(**place, **amount, begins=max(place["at"], begins or 0.0))
+    return Changed(**place, **change, begins=max(place["at"], begins or 0.0))
+
+
+class QueueBody(Struct, forbid_unknown_fields=True):
+    """A new queue: its name, its capacity, and whose model, period and total it takes over.
+
+    A period is given in seconds, or as in 'day Europe/Berlin'. The segment is the column that says
+    who is able to review a case.
+    """
+
+    name: Annotated[str, Meta(max_length=100, pattern="^[A-Za-z_][A-Za-z0-9_]*$")]
+    count: Count | None = None
+    effort: Effort | None = None
+    staff: Minutes | None = None
+    like: str = "default"
+    period: Annotated[float, Meta(ge=1, le=1e9)] | str | None = None
+    segment: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
+    worth: float | None = None
+    probe: Annotated[float, Meta(ge=0, lt=1)] = 0.0
+
+
+async def make_queue(call: Call, body: QueueBody) -> _status.Queue:
+    """Make a queue while the service runs; it decides at once."""
+    service, made = call.service, call._replace(queue=body.name)
+    await service.ask(_make_queue, made, body)
+    await service.ask(service.open_queues)
+    if body.staff is not None:  # until then the capacity is none
+        await change_capacity(made, CapacityBody(staff=body.staff))
+    return await service.ask(lambda: _status.QueueView(made, made.row).queue())
+
+
+def _make_queue(call: Call, body: QueueBody) -> None:
+    like = call._replace(queue=body.like).row
+    kept, given = QueueSettings.from_json(like.settings), (body.count, body.effort, body.staff)
+    if sum(each is not None for each in given) != 1:
+        raise Problem(422, "invalid-value", "A queue needs one of 'count', 'effort' and 'staff'.")
+    amount: float = body.effort or body.count or 0
+    try:
+        settings = settings_for(
+            call.service.models.get(models_of(call.store, like.id)[0], call.store),
+            max(1, amount),
+            of_work=kept.of_work if body.staff is not None else body.effort is not None,
+            worth=body.worth,
+            probe=body.probe,
+            period=kept.period if body.period is None else body.period,
+            starts_at=kept.starts_at,
+            segment=body.segment,
+        )
+        model, of_total = models_of(call.store, like.id)[0], like.total is not None
+        is_new = add_queue(call.store, body.name, settings, amount, model, of_total=of_total)
+    except ValueError as error:
+        raise Problem(422, "invalid-value", str(error)) from None
+    if not is_new:
+        raise Problem(409, "conflict", f"There is a queue {body.name!r}.")
+    call.note("queue", {"like": body.like}, vouch=[])
 
 
 class Total(Struct, forbid_unknown_fields=True):
     """The most flags of all queues that share it."""
 
-    count: Annotated[int, Meta(ge=0, le=1 << 40)]
+    count: Count
 
 
 def change_total(call: Call, body: Total) -> Total:
@@ -241,6 +308,20 @@ def _plain(entry: Any) -> dict[str, Any]:
     return {**plain, "model": entry.model, "key": entry.key_id, "event": event}
 
 
+class Me(Struct):
+    """Who asks: the person of a key or of a proxy, the role, and the queues."""
+
+    name: str | None
+    role: str
+    queues: list[str]
+
+
+def read_me(call: Call) -> Me:
+    """Who asks, and what they may do; without keys, everybody may do everything."""
+    queues = [view.row.name for view in _status.visible_queues(call)]
+    return Me(call.key.person, call.key.role or "all", queues)
+
+
 async def live(call: Call) -> dict[str, bool]:
     """Whether the process answers."""
     return {"live": True}
@@ -261,6 +342,15 @@ ROUTES = (
     Route("queues", "GET", "/v1/queues", _status.list_queues),
     Route("status", "GET", f"{_QUEUE}/status", _status.read_status),
     Route("metrics", "GET", "/metrics", _status.read_metrics),
+    Route("make_queue", "POST", "/v1/queues", make_queue),
+    Route("me", "GET", "/v1/me", read_me),
+    Route("reviewers", "GET", "/v1/reviewers", _staff.list_reviewers),
+    Route("set_reviewer", "PUT", "/v1/reviewers/{name}", _staff.set_reviewer),
+    Route("drop_reviewer", "DELETE", "/v1/reviewers/{name}", _staff.drop_reviewer),
+    Route("cases", "GET", f"{_QUEUE}/cases", _reviews.review_cases),
+    Route("next", "POST", f"{_QUEUE}/next", _staff.next_case),
+    Route("assign", "POST", f"{_QUEUE}/assignments", _staff.assign_now),
+    Route("release", "POST", f"{_QUEUE}/releases", _staff.release_case),
     Route("case", "GET", f"{_QUEUE}/decisions/{{case}}", _reviews.find_case),
     Route("list", "GET", f"{_QUEUE}/list", _reviews.list_cases),
     Route("claim", "POST", f"{_QUEUE}/claims", _reviews.claim_case),

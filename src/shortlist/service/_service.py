@@ -8,7 +8,7 @@ import mmap
 import time
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache, partial
 from itertools import accumulate
@@ -21,7 +21,7 @@ from ._api import Problem
 from ._decider import Decider, Request
 from ._models import ModelCache, Roster
 from .databases import open_store
-from .keys import NO_KEY, ApiKey, KeyRing
+from .keys import NO_KEY, ApiKey, KeyRing, vouched_person
 from .settings import ServiceConfig
 from .store import PromiseError, QueueRow, Store, StoreError
 
@@ -109,7 +109,10 @@ class Service:
         self.store: Store = open_store(config.database, on_lock=on_lock)
         self.models = models or ModelCache()
         self.roster = Roster(self.store, self.models)
-        self.ring = KeyRing(self.store, required=config.keys_required)
+        needs_key = config.keys_required or config.proxy_secret is not None
+        self.ring = KeyRing(self.store, required=needs_key)
+        #: What is done again and again beside deciding, such as following who is there.
+        self.chores: list[Callable[[], Awaitable[None]]] = []
         self.deciders: dict[str, Decider] = {}
         self.metrics = metrics or Metrics()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="database")
@@ -121,11 +124,12 @@ class Service:
     async def start(self) -> None:
         """Start to decide; a database that is unreachable is tried again and again."""
         self.loop = asyncio.get_running_loop()
-        open_all = partial(self.ask, self._open)
+        open_all = partial(self.ask, self.open_queues)
         keep_up = partial(self.loop.run_in_executor, None, self.roster.keep_up)
         with contextlib.suppress(Problem):
             await open_all()
         kept: Any = {open_all: _FRESH, keep_up: _SOON, self._answer_late: _SOON}
+        kept |= dict.fromkeys(self.chores, _FRESH)
         self._tasks = [asyncio.create_task(self._repeat(*each)) for each in kept.items()]
 
     async def _repeat(self, work: Callable[[], Awaitable[None]], seconds: float) -> None:
@@ -145,7 +149,7 @@ class Service:
         self._thread.shutdown()
         self.store.close()
 
-    def _open(self) -> None:
+    def open_queues(self) -> None:
         """Start a decider for each queue that has none yet; read the keys."""
         self.ring.refresh()
         self.roster.sign()
@@ -242,8 +246,17 @@ class Service:
                 )
                 raise Problem(403, "foreign-site", detail)
             return NO_KEY
-        given = headers.get(b"authorization") or headers.get(b"x-api-key") or b""
-        return self.ring.check(given.decode("latin-1").removeprefix("Bearer "), action, queue)
+        key, secret = None, self.config.proxy_secret
+        if secret is not None and b"x-proxy-secret" in headers:
+            key = vouched_person(headers, secret)
+        elif given := headers.get(b"authorization") or headers.get(b"x-api-key"):
+            key = self.ring.find(given.decode("latin-1").removeprefix("Bearer "))
+        if key is None:
+            raise Problem(401, "no-key", "Send a valid key: Authorization: Bearer sl_...")
+        if not key.may(action, queue):
+            where = "" if queue is None else f" on the queue {queue!r}"
+            raise Problem(403, "forbidden", f"The role {key.role} may not do this{where}.")
+        return key
 
 
 class Call(NamedTuple):
@@ -278,9 +291,30 @@ class Call(NamedTuple):
         if action == "decide":
             self.service.decider(self.queue).check_room()
 
-    def note(self, action: str, detail: dict[str, Any], *, vouch: tuple[Any, ...] = ()) -> None:
+    @property
+    def leads(self) -> bool:
+        """Whether those who ask may change the work of others."""
+        return self.key.role == "manage"
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether those who ask must not know which cases are probes."""
+        return self.key.role == "review"
+
+    def reviewer(self, given: str | None) -> str:
+        """Return who reviews: the person of the key; where there are no keys, who is named."""
+        person = given if self.key is NO_KEY else self.key.person
+        if person is None or given not in (None, person):
+            needed = "a reviewer" if self.key is NO_KEY else "a key of this person (keys --person)"
+            raise Problem(422, "invalid-value", f"Reviewing takes {needed}; got {given!r:.100}.")
+        return person
+
+    def note(
+        self, action: str, detail: dict[str, Any] | None = None, *, vouch: Sequence[Any]
+    ) -> None:
         """Record a change that is not in the log; within `ask` only."""
-        self.store.note(time.time(), self.key.id, action, self.queue, detail, vouch=vouch)
+        now, queue = time.time(), self.queue or None
+        self.store.note(now, self.key.id, action, queue, detail or {}, vouch=vouch)
 
     async def change(self, request: Request) -> Any:
         """Make a change that all workers follow; return its place in the log."""

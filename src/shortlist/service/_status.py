@@ -72,24 +72,36 @@ class Capacities:
 
     def __init__(self, store: Store, queue: int) -> None:
         rows = store.query(
-            "SELECT seq, body FROM log WHERE queue = ? AND kind = ? ORDER BY seq", queue, CAPACITY
+            "SELECT body FROM log WHERE queue = ? AND kind = ? ORDER BY seq", queue, CAPACITY
         )
-        changes = [(json.loads(body), seq) for seq, body in rows]
+        self._logged = [json.loads(body) for (body,) in rows]
         # Of several that begin at one moment, the latest counts.
-        self._changes = sorted(
-            (float(body["from"]), seq, body.get("count", body.get("effort")))
-            for body, seq in changes
-        )
-        self._first = min(self._changes, key=itemgetter(1))[2]
+        self._changes = sorted(self._logged, key=itemgetter("from"))
 
     def at(self, moment: float) -> float:
         """Return the capacity in force at a moment."""
-        begun = [amount for begins, _, amount in self._changes if begins <= moment]
-        return begun[-1] if begun else self._first
+        return _amount(self._in_force(moment))
 
     def after(self, moment: float) -> dict[float, float]:
         """Return the capacities that begin after a moment, in order."""
-        return {begins: amount for begins, _, amount in self._changes if begins > moment}
+        return {each["from"]: _amount(each) for each in self._changes if each["from"] > moment}
+
+    def staff(self, moment: float) -> float | None:
+        """Return the minutes that a flag takes, if the capacity in force follows who is there."""
+        return self._in_force(moment).get("staff")
+
+    @property
+    def minutes(self) -> float:
+        """The minutes that a flag, or a unit of effort, takes by what was said last; or one."""
+        return next((each["staff"] for each in reversed(self._logged) if "staff" in each), 1.0)
+
+    def _in_force(self, moment: float) -> dict[str, Any]:
+        begun = [each for each in self._changes if each["from"] <= moment]
+        return begun[-1] if begun else self._logged[0]
+
+
+def _amount(change: dict[str, Any]) -> Any:
+    return change.get("count", change.get("effort"))
 
 
 class QueueView:
@@ -260,7 +272,7 @@ def _found(outcomes: list[bool]) -> dict[str, Any]:
 
 def list_queues(call: Call) -> Queues:
     """All queues."""
-    return Queues([view.queue() for view in _visible(call)])
+    return Queues([view.queue() for view in visible_queues(call)])
 
 
 def read_status(call: Call) -> dict[str, Any]:
@@ -270,7 +282,7 @@ def read_status(call: Call) -> dict[str, Any]:
 
 def read_metrics(call: Call) -> str:
     """Metrics for Prometheus; a key for some queues sees theirs alone."""
-    queues = [(view, view.queue()) for view in _visible(call)]
+    queues = [(view, view.queue()) for view in visible_queues(call)]
     lines = [*call.service.metrics.lines()] if call.key.queues is None else []
     for name, words in _GAUGES.items():
         lines += metric_head(name, "gauge", words)
@@ -281,7 +293,7 @@ def read_metrics(call: Call) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _visible(call: Call) -> list[QueueView]:
+def visible_queues(call: Call) -> list[QueueView]:
     """Return the queues that the key may see."""
     allowed = call.key.queues
     rows = [row for row in call.store.queues() if allowed is None or row.name in allowed]

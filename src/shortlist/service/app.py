@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 import traceback
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib import resources
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
@@ -17,6 +18,7 @@ import msgspec
 from ._api import Problem, Route
 from ._routes import ROUTES
 from ._service import Call, Service
+from ._staff import follow_staff
 from .keys import NO_KEY
 
 __all__ = ["make_app"]
@@ -54,6 +56,7 @@ class Reply(NamedTuple):
 def make_app(service: Service) -> Any:
     """Return the ASGI application of a service."""
     files = _files()
+    service.chores.append(partial(follow_staff, service, as_leader=True))
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
@@ -86,6 +89,9 @@ async def _answer(service: Service, scope: Any, receive: Any) -> Reply:
     headers = dict(scope["headers"])
     key = NO_KEY if route.is_open else service.admit(headers, route.name, queue or None)
     call = Call(service, queue, case, key, headers)
+    if queue and queue not in service.deciders:  # another worker may have made it
+        with contextlib.suppress(Problem):
+            await service.ask(service.open_queues)
     read = await _read(route, call, scope, receive)
     if route.is_async:
         found = await route.handler(call, **read)

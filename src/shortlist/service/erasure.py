@@ -45,7 +45,6 @@ def _erase(store: Store, row: QueueRow, entries: list[tuple[int, str]]) -> None:
             name = f"erased {seq} {secrets.token_hex(8)}"
             for table in left:
                 left[table] |= _forget(store, table, row.id, case, name)
-            store.query("DELETE FROM claim WHERE queue = ? AND case_id = ?", row.id, case)
         store.note(time.time(), COMMAND, "erased", row.name, left)
 
 

@@ -10,36 +10,37 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-import math
 import secrets
 import time
 from typing import Any, NamedTuple
 
-from ._api import Problem
+from ._api import Problem, check_name
 from .store import COMMAND, Store
 
-_ALWAYS = frozenset({"queues", "status", "case"})
-_READ = _ALWAYS | {"list", "log", "metrics", "shadow"}
-_EVERYWHERE = frozenset({"total"})  # not by a key for some queues
+_ALWAYS = frozenset({"queues", "status", "case", "me"})
+_READ = _ALWAYS | {"list", "cases", "reviewers", "log", "metrics", "shadow"}
+# What a key for some queues may not do.
+_EVERYWHERE = frozenset({"total", "make_queue", "set_reviewer", "drop_reviewer"})
 #: What each role may do: names of routes.
 ROLES = {
     "decide": _ALWAYS | {"decide", "observe"},
-    "review": _ALWAYS | {"list", "claim", "outcome"},
+    "review": _ALWAYS | {"list", "cases", "claim", "next", "release", "outcome"},
     "manage": _READ
     | _EVERYWHERE
-    | {"capacity", "model", "set_shadow", "end_shadow", "promote", "back"},
+    | {"capacity", "model", "set_shadow", "end_shadow", "promote", "back", "assign", "release"},
     "read": _READ,
 }
 
 
 class ApiKey(NamedTuple):
-    """A key: its public name, its role, and the queues it is for (None means all)."""
+    """A key: its public name, its role, the queues it is for (None means all), and its person."""
 
     id: str
     role: str
     queues: list[str] | None
     hash: str = ""
-    ends: float = math.inf
+    ends: float = 0.0
+    person: str | None = None
 
     def may(self, action: str, queue: str | None) -> bool:
         """Whether the key allows an action, on a queue or at all."""
@@ -61,8 +62,13 @@ def make_key(
     queues: list[str] | None = None,
     note: str | None = None,
     days: float | None = None,
+    person: str | None = None,
 ) -> str:
-    """Make a key, perhaps for some days, and return it; it cannot be shown again."""
+    """Make a key, perhaps for some days or of a person, and return it; it cannot be shown again."""
+    try:
+        person = None if person is None else check_name(person)
+    except Problem as error:
+        raise ValueError(error.detail) from None
     if role not in ROLES:
         raise ValueError(f"role must be one of {', '.join(ROLES)}; got {role!r}.")
     known = {row.name for row in store.queues()}
@@ -72,11 +78,12 @@ def make_key(
     id, secret, now = secrets.token_hex(4), secrets.token_hex(32), time.time()
     with store.write():
         row = {"id": id, "hash": _hash(secret), "role": role, "note": note, "made": now}
+        row["person"] = person
         row["queues"] = None if not queues else json.dumps(queues)
         row["ends"] = None if days is None else now + 86_400 * days
         store.put("api_key", row)
         said = {"key": id, "role": role}
-        store.note(now, COMMAND, "key made", None, said, vouch=("api_key", id))
+        store.note(now, COMMAND, "key made", None, said, vouch=[("api_key", id)])
     return f"sl_{id}_{secret}"
 
 
@@ -87,17 +94,15 @@ def revoke_key(store: Store, id: str) -> None:
             raise ValueError(f"There is no key {id!r}, or it was revoked before.")
         store.query("UPDATE api_key SET revoked = ? WHERE id = ?", time.time(), id)
         said = {"key": id}
-        store.note(time.time(), COMMAND, "key revoked", None, said, vouch=("api_key", id))
+        store.note(time.time(), COMMAND, "key revoked", None, said, vouch=[("api_key", id)])
 
 
 def list_keys(store: Store) -> list[dict[str, Any]]:
     """Return all keys, without anything secret."""
-    names = ("id", "role", "queues", "note", "made", "ends", "state")
-    rows = store.query(
-        "SELECT id, role, queues, note, made, ends, CASE WHEN revoked IS NOT NULL THEN 'revoked' "
-        "WHEN ends <= ? THEN 'ended' ELSE 'valid' END FROM api_key ORDER BY made",
-        time.time(),
-    )
+    names = ("id", "role", "queues", "note", "person", "made", "ends", "state")
+    state = "CASE WHEN revoked > 0 THEN 'revoked' WHEN ends <= ? THEN 'ended' ELSE 'valid' END"
+    columns = ", ".join((*names[:-1], state))
+    rows = store.query(f"SELECT {columns} FROM api_key ORDER BY made", time.time())
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
@@ -125,31 +130,36 @@ class KeyRing:
 
     def refresh(self) -> None:
         """Read the keys; one that was revoked still shows that requests need a key."""
-        rows = self._store.query("SELECT id, role, queues, hash, ends, revoked FROM api_key")
+        rows = self._store.query(
+            "SELECT id, role, queues, hash, coalesce(ends, 1e300), person, revoked FROM api_key"
+        )
         self._required = self._required or bool(rows)
         self._keys = {
-            id: ApiKey(id, role, json.loads(queues) if queues else None, hash, ends or math.inf)
-            for id, role, queues, hash, ends, revoked in rows
+            id: ApiKey(id, role, json.loads(queues) if queues else None, *rest)
+            for id, role, queues, *rest, revoked in rows
             if revoked is None
         }
 
-    def check(self, given: str | None, action: str, queue: str | None) -> ApiKey:
-        """Return the key of a request, or raise a problem."""
-        key = self._find(given)
-        if key is None:
-            raise Problem(401, "no-key", "Send a valid key: Authorization: Bearer sl_...")
-        if not key.may(action, queue):
-            where = "" if queue is None else f" on the queue {queue!r}"
-            raise Problem(403, "forbidden", f"A key of the role {key.role} may not do this{where}.")
-        return key
-
-    def _find(self, given: str | None) -> ApiKey | None:
-        _, _, rest = (given or "").strip().partition("sl_")
+    def find(self, given: str) -> ApiKey | None:
+        """Return the key of a request, if it is valid."""
+        _, _, rest = given.strip().partition("sl_")
         id, _, secret = rest.partition("_")
         key = (self._keys or {}).get(id)
         if key is None or not hmac.compare_digest(key.hash, _hash(secret)):
             return None
         return key if time.time() < key.ends else None
+
+
+def vouched_person(headers: dict[bytes, bytes], secret: bytes) -> ApiKey | None:
+    """Return what a person may do for whom a proxy vouches with its secret."""
+    if not hmac.compare_digest(headers.get(b"x-proxy-secret", b""), secret):
+        return None
+    name = headers.get(b"x-forwarded-user", b"").decode("utf-8", "replace")
+    role = headers.get(b"x-forwarded-role", b"review").decode("latin-1")
+    if role not in ROLES:
+        return None
+    check_name(name)
+    return ApiKey(f"proxy {name}", role, None, person=name)
 
 
 def _hash(secret: str) -> str:

@@ -115,20 +115,37 @@ CREATE TABLE snapshot (
     state TEXT NOT NULL
 );
 
--- The work of reviewers.
+-- The work of reviewers: who they are, and who holds which case, by its entry in the log. A claim
+-- without an end lasts until the case is released; whoever closed a case keeps it.
+CREATE TABLE reviewer (
+    name TEXT PRIMARY KEY,
+    minutes DOUBLE PRECISION NOT NULL CHECK (minutes >= 0),
+    segments TEXT NOT NULL, -- as JSON, like the queues; null means all
+    queues TEXT NOT NULL,
+    absent_until DOUBLE PRECISION
+);
+
 CREATE TABLE claim (
     queue INTEGER NOT NULL,
-    case_id TEXT NOT NULL,
+    seq BIGINT NOT NULL,
     reviewer TEXT NOT NULL,
-    expires DOUBLE PRECISION NOT NULL,
-    PRIMARY KEY (queue, case_id)
+    expires DOUBLE PRECISION,
+    assigned INTEGER NOT NULL,
+    PRIMARY KEY (queue, seq)
+);
+
+CREATE TABLE declined (
+    queue INTEGER NOT NULL,
+    seq BIGINT NOT NULL,
+    reviewer TEXT NOT NULL,
+    PRIMARY KEY (queue, seq, reviewer)
 );
 
 CREATE TABLE outcome (
     queue INTEGER NOT NULL,
     number BIGINT NOT NULL,
     case_id TEXT NOT NULL,
-    rare BOOLEAN NOT NULL,
+    rare BOOLEAN, -- NULL if the reviewer could not tell
     reviewer TEXT NOT NULL,
     note TEXT,
     at DOUBLE PRECISION NOT NULL,
@@ -154,7 +171,8 @@ CREATE TABLE api_key (
     note TEXT,
     made DOUBLE PRECISION NOT NULL,
     ends DOUBLE PRECISION,
-    revoked DOUBLE PRECISION
+    revoked DOUBLE PRECISION,
+    person TEXT
 );
 
 CREATE TABLE note (
@@ -169,6 +187,8 @@ CREATE TABLE note (
 -- sqlite: CREATE TRIGGER note_unchanged BEFORE UPDATE ON note BEGIN SELECT RAISE(ABORT, 'the table note is append-only'); END;
 -- sqlite: CREATE TRIGGER note_kept BEFORE DELETE ON note BEGIN SELECT RAISE(ABORT, 'the table note is append-only'); END;
 -- postgresql: CREATE TRIGGER note_unchanged BEFORE UPDATE OR DELETE ON note FOR EACH ROW EXECUTE FUNCTION refuse_change();
+
+CREATE INDEX note_action ON note (queue, action, at);
 
 CREATE TABLE alarm (
     queue TEXT NOT NULL,

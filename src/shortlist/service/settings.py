@@ -50,6 +50,8 @@ class QueueSettings(NamedTuple):
         Whether moments come with the cases, so that the controller refuses those far ahead.
     id_fields : tuple of str
         The fields of a case that may hold its id, the first one first; whatever the model is.
+    segment : str or None
+        The column that names the segment of a case, which says who is able to review it.
     """
 
     period: float | str | None
@@ -62,6 +64,7 @@ class QueueSettings(NamedTuple):
     is_capped: bool = True
     is_guarded: bool = False
     id_fields: tuple[str, ...] = ("id",)
+    segment: str | None = None
 
     @staticmethod
     @lru_cache(maxsize=64)
@@ -213,6 +216,9 @@ class ServiceConfig:
         A file for SQLite, or the address of a PostgreSQL database.
     keys_required : bool
         Whether every request needs a key, also before there is one.
+    proxy_secret : bytes or None
+        What a proxy sends that vouches for the names of persons; then every request needs a key or
+        such a name.
     patience : float
         Seconds before a case that cannot be decided is answered with 503.
     accept_clock : bool
@@ -225,6 +231,7 @@ class ServiceConfig:
 
     database: str
     keys_required: bool = False
+    proxy_secret: bytes | None = field(default=None, repr=False)
     patience: float = 5.0
     accept_clock: bool = False
     clock: SteadyClock = field(default_factory=SteadyClock)

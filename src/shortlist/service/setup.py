@@ -109,7 +109,7 @@ def set_total(store: Store, total: int, key_id: str = COMMAND) -> None:
     with store.write():
         store.put("total", {"name": _TOTAL, "capacity": total}, ("name",))
         said = {"capacity": total}
-        store.note(time.time(), key_id, TOTAL_SET, None, said, vouch=("total", _TOTAL))
+        store.note(time.time(), key_id, TOTAL_SET, None, said, vouch=[("total", _TOTAL)])
 
 
 def _compare(store: Store, name: str, settings: QueueSettings, wanted: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ import contextlib
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import resources
 from itertools import starmap
 from typing import Any, NamedTuple
@@ -104,7 +104,10 @@ VOUCHED = {
     "build": (1, "id, name"),
     "model": (1, "id, sha256, scorer, added, calibration"),
     "total": (1, "name, capacity"),
-    "api_key": (1, "id, hash, role, queues, note, made, ends, revoked"),
+    "api_key": (1, "id, hash, role, queues, note, made, ends, revoked, person"),
+    "reviewer": (1, "name, minutes, segments, queues, absent_until"),
+    "claim": (2, "queue, seq, reviewer, expires, assigned"),
+    "declined": (3, "queue, seq, reviewer"),
     "outcome": (2, "queue, number, rare, reviewer, at, case_id, note, idempotency, seal"),
     "log": (2, "queue, seq, case_id, digest, body, seal"),  # what is left of erased cases
 }
@@ -124,6 +127,8 @@ class Store:
     driver: Any
     #: SQL: whether the id of a case is in a list, given as JSON.
     is_listed: str
+    #: SQL: the text of a column of a flagged case.
+    field: str
     #: SQL: the present moment by one clock for all machines.
     now: str
     read_row, read_total = READ_ROW, READ_TOTAL
@@ -347,7 +352,7 @@ class Store:
             salt = {"seal": new_salt()} if table == "outcome" else {}
             self.put(table, {number: new, **row, **salt})
             if table in VOUCHED and not scope:
-                self.note(time.time(), COMMAND, f"{table} added", None, {}, vouch=(table, new))
+                self.note(time.time(), COMMAND, f"{table} added", None, {}, vouch=[(table, new)])
             return new
 
     def _largest(self, table: str, number: str, row: dict[str, Any], names: tuple[str, ...]) -> int:
@@ -364,7 +369,8 @@ class Store:
         text = f"INSERT INTO {table} ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})"
         if key:
             new = ", ".join(f"{name} = excluded.{name}" for name in row if name not in key)
-            text += f" ON CONFLICT ({', '.join(key)}) DO UPDATE SET {new}"
+            text += f" ON CONFLICT ({', '.join(key)}) DO "
+            text += f"UPDATE SET {new}" if new else "NOTHING"
         with self._translated():
             self._send(text, tuple(row.values()))
 
@@ -376,12 +382,15 @@ class Store:
         queue: str | None,
         detail: dict[str, Any],
         *,
-        vouch: tuple[Any, ...] = (),
+        vouch: Sequence[tuple[Any, ...]] = (),
     ) -> None:
-        """Record a change that is not in the log, with the hash of a row that it has made."""
+        """Record a change that is not in the log, with the hashes of rows; null for one gone."""
         row: dict[str, Any] = {"at": at, "key_id": key_id, "action": action, "queue": queue}
         with self.write():
-            rows = {vouch[0]: self.hashes(*vouch)} if vouch else {}
+            rows: dict[str, dict[str, str | None]] = {}
+            for table, *key in vouch:
+                gone = {"/".join(map(str, key)): None}
+                rows.setdefault(table, {}).update(self.hashes(table, *key) or gone)
             last = self.query("SELECT hash FROM note ORDER BY number DESC LIMIT 1")
             row["detail"] = json.dumps({**detail, **rows})
             row["hash"] = link(bytes(last[0][0]) if last else b"", row)

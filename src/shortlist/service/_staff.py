@@ -1,0 +1,433 @@
+"""The people behind a capacity: who is there, for how long and for what, and who gets which case.
+
+Minutes are counted in whole thousandths: those of a case are rounded up, those of a person down.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from datetime import datetime
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+from msgspec import Meta, Struct
+from scipy import sparse
+from scipy.optimize import Bounds, LinearConstraint, milp
+
+from ..assignment import assign
+from ..capacity import exact
+from . import _reviews
+from ._api import CaseId, Moment, Name, Problem, check_name
+from ._decider import Request
+from ._reviews import OPEN, FlaggedCase, ReviewCase, Seconds, find_flagged, select_flagged
+from ._service import Call, Service
+from ._status import Capacities, QueueView
+from .settings import WORK_UNITS, QueueSettings
+from .store import CAPACITY, QueueRow, Store
+
+_STAFF, _ASSIGNED = "staff", "assignment"  # who makes such changes, and what notes call them
+_UNITS = 1_000  # in a minute
+_TRIES = 5
+_LONGEST_SEARCH = 5.0  # seconds for the best assignment of cases that take different times
+_MOST_SEARCHED = 1_000  # such cases, the worthiest for their time
+
+
+class ReviewerBody(Struct, forbid_unknown_fields=True):
+    """The minutes that a person has in a period, the segments and queues they review, absence.
+
+    Null means all segments, all queues, and nobody absent.
+    """
+
+    minutes: Annotated[float, Meta(ge=0, le=1e6)]
+    segments: list[Annotated[str, Meta(max_length=200)]] | None = None
+    queues: list[Name] | None = None
+    absent_until: Moment | None = None
+
+
+class Reviewer(Struct):
+    """A person who reviews cases, and how many open ones they hold in all queues."""
+
+    name: str
+    minutes: float
+    segments: list[str] | None
+    queues: list[str] | None
+    absent_until: float | None
+    held: int = 0
+
+    def is_there(self, queue: str, at: float) -> bool:
+        """Whether the person reviews the cases of a queue at a moment."""
+        return self.reviews(queue) and (self.absent_until or 0.0) <= at
+
+    def reviews(self, queue: str) -> bool:
+        """Whether the person reviews the cases of a queue when they are there."""
+        return self.queues is None or queue in self.queues
+
+
+class Reviewers(Struct):
+    """All reviewers."""
+
+    reviewers: list[Reviewer]
+
+
+def read_reviewers(store: Store) -> list[Reviewer]:
+    """Return all reviewers in the order of their names."""
+    rows = store.query(
+        "SELECT name, minutes, segments, queues, absent_until FROM reviewer ORDER BY name"
+    )
+    return [
+        Reviewer(name, minutes, json.loads(segments), json.loads(queues), until)
+        for name, minutes, segments, queues, until in rows
+    ]
+
+
+class Staff(NamedTuple):
+    """Who is there for a queue, what time each has left, and the cases that nobody holds.
+
+    Two that are equal have the same best assignment.
+    """
+
+    settings: QueueSettings
+    minutes: float  # that a flag, or a unit of effort, takes
+    people: list[Reviewer]
+    room: dict[str, int]
+    cases: list[FlaggedCase]
+    declined: set[tuple[int, str]]
+
+    @classmethod
+    def read(cls, store: Store, row: QueueRow, at: float) -> Staff:
+        """Return what the database says about a moment."""
+        settings = QueueSettings.from_json(row.settings)
+        people = [each for each in read_reviewers(store) if each.is_there(row.name, at)]
+        room = {each.name: math.floor(exact(each.minutes) * _UNITS) for each in people}
+        begins, _ = settings.periods.bounds(settings.periods.number(at))
+        for other in store.queues():
+            for holder, taken in _taken(store, other, begins).items():
+                if holder in room:
+                    room[holder] = max(room[holder] - taken, 0)
+        order = f"{OPEN} AND claim.reviewer IS NULL ORDER BY {_reviews.working_order(settings)}"
+        declined = store.query("SELECT seq, reviewer FROM declined WHERE queue = ?", row.id)
+        return cls(
+            settings, Capacities(store, row.id).minutes, people, room,
+            find_flagged(store, row.id, order), set(map(tuple, declined)),
+        )  # fmt: skip
+
+    def time_of(self, case: FlaggedCase) -> int:
+        """Return the thousandths of a minute that a case takes."""
+        return _time(self.settings, self.minutes, case.entry.effort)
+
+    def may_take(self, person: Reviewer, case: FlaggedCase) -> bool:
+        """Whether a person has the skill and the time for a case, and has not declined it."""
+        is_able = person.segments is None or case.segment(self.settings) in person.segments
+        has_time = self.time_of(case) <= self.room[person.name]
+        return is_able and has_time and (case.entry.seq, person.name) not in self.declined
+
+    def assign(self) -> list[tuple[FlaggedCase, str]]:
+        """Return who gets which case: the most worth that skills and time allow."""
+        cases, people = self.cases, self.people
+        allowed = np.array([[self.may_take(each, case) for each in people] for case in cases])
+        if not allowed.any():
+            return []
+        times = np.array([self.time_of(case) for case in cases])
+        room = np.array([self.room[each.name] for each in people])
+        if (times == times[0]).all():
+            gains = np.where(allowed, self._worth()[:, np.newaxis], -np.inf)
+            values = np.column_stack([np.zeros(len(cases)), gains])
+            limits = (room // times[0]).tolist()
+            columns = assign(values, limits, ids=[case.id for case in cases]) - 1
+        else:
+            columns = _pack(self._worth(), times, room, allowed)
+        return [
+            (case, people[column].name)
+            for case, column in zip(cases, columns, strict=True)
+            if column >= 0
+        ]
+
+    def _worth(self) -> Any:
+        """Return what each case is worth: its score, times its effort if scores are per effort.
+
+        Where scores can be negative, they count from the lowest one.
+        """
+        entries, of_work = [case.entry for case in self.cases], self.settings.of_work
+        efforts = np.array([entry.effort if of_work else 1.0 for entry in entries], float)
+        worth = np.array([entry.score for entry in entries], float) * efforts
+        worth -= min(worth.min(), 0.0)
+        return worth + 1e-9 * max(worth.max(), 1.0)  # every case is worth a reviewer's time
+
+
+def _time(settings: QueueSettings, minutes: float, effort: float | None) -> int:
+    units = exact(effort or 0.0) if settings.of_work else 1
+    return math.ceil(exact(minutes) * units * _UNITS)
+
+
+def _taken(store: Store, row: QueueRow, since: float) -> dict[str, int]:
+    """Return the time that open cases take of those who hold them, and cases closed since."""
+    settings, minutes = QueueSettings.from_json(row.settings), Capacities(store, row.id).minutes
+    taken: dict[str, int] = {}
+    for holder, effort in select_flagged(
+        store, row.id, "claim.reviewer, log.effort",
+        f"claim.reviewer IS NOT NULL AND (({OPEN}) OR outcome.at >= ?)", since,
+    ):  # fmt: skip
+        taken[holder] = taken.get(holder, 0) + _time(settings, minutes, effort)
+    return taken
+
+
+def _pack(worth: Any, times: Any, room: Any, allowed: Any) -> Any:
+    """Return the person of each case, or -1: the best that is found in time, exact as a rule.
+
+    All numbers are whole, so that the tolerance of the solver lets nobody have too much.
+    """
+    n, m = allowed.shape
+    best = np.argsort(-worth / np.maximum(times, 1), kind="stable")[:_MOST_SEARCHED]
+    worth, times, allowed, k = worth[best], times[best], allowed[best], len(best)
+    found = milp(
+        -np.repeat(worth / worth.max(), m),
+        integrality=np.ones(k * m),
+        bounds=Bounds(0, allowed.ravel().astype(float)),
+        constraints=[
+            LinearConstraint(sparse.kron(sparse.eye(k), np.ones((1, m))), ub=1),
+            LinearConstraint(sparse.kron(times[np.newaxis], sparse.eye(m)), ub=room),
+        ],
+        options={"time_limit": _LONGEST_SEARCH, "mip_rel_gap": 0},
+    )
+    columns = np.full(n, -1)
+    if found.x is not None:
+        chosen = np.round(found.x).reshape(k, m)
+        columns[best] = np.where(chosen.any(axis=1), chosen.argmax(axis=1), -1)
+    return columns
+
+
+# --- following who is there -----------------------------------------------------------------------
+
+
+async def follow_staff(service: Service, *, as_leader: bool = False) -> None:
+    """Let assignments and capacities follow who is there; what is done regularly, one does."""
+    if as_leader and not await service.ask(service.roster.leads):
+        return
+    for queue, change in await service.ask(_follow, service.store):
+        await service.decide(queue, Request(kind=CAPACITY, change=change, key_id=_STAFF))
+
+
+def _follow(store: Store) -> list[tuple[str, dict[str, Any]]]:
+    """Assign what absent people hold, and all when a period begins; return what capacities need."""
+    changes = []
+    for row in store.queues():
+        at, capacities = max(time.time(), row.high_water), Capacities(store, row.id)
+        if _free_absent(store, row, at) or _is_unassigned(store, row, at):
+            assign_cases(store, row, at)
+        minutes = capacities.staff(at)
+        if minutes is not None:
+            amount = staff_amount(store, row, minutes, at)
+            if amount != capacities.at(at):
+                unit = QueueSettings.from_json(row.settings).unit
+                changes.append((row.name, {unit: amount, "staff": minutes}))
+    return changes
+
+
+def staff_amount(store: Store, row: QueueRow, minutes: float, at: float) -> float:
+    """Return the capacity of those who are there; who reviews several queues is shared out."""
+    staffed = [
+        other.name
+        for other in store.queues()
+        if other.id == row.id or Capacities(store, other.id).staff(at) is not None
+    ]
+    total = sum(
+        exact(each.minutes) / sum(map(each.reviews, staffed))
+        for each in read_reviewers(store)
+        if each.is_there(row.name, at)
+    )
+    of_work = QueueSettings.from_json(row.settings).of_work
+    units = int(total / exact(minutes) * (WORK_UNITS if of_work else 1))
+    return units / WORK_UNITS if of_work else units
+
+
+def _free_absent(store: Store, row: QueueRow, at: float) -> bool:
+    """Take open cases back that were assigned to people who are not there; were there any?"""
+    present = {each.name for each in read_reviewers(store) if each.is_there(row.name, at)}
+    with store.write():
+        held = find_flagged(store, row.id, f"{OPEN} AND claim.assigned = 1")
+        freed = [case for case in held if case.holder not in present]
+        for case in freed:
+            _reviews.let_go(store, case)
+        if freed:
+            vouch = [("claim", row.id, case.entry.seq) for case in freed]
+            store.note(time.time(), _STAFF, "release", row.name, {}, vouch=vouch)
+    return bool(freed)
+
+
+def _is_unassigned(store: Store, row: QueueRow, at: float) -> bool:
+    """Whether people are there for whom nothing was assigned since the period began."""
+    settings = QueueSettings.from_json(row.settings)
+    begins, _ = settings.periods.bounds(settings.periods.number(at))
+    done = "SELECT number FROM note WHERE queue = ? AND action = ? AND at >= ? LIMIT 1"
+    is_done = store.query(done, row.name, _ASSIGNED, begins)
+    return not is_done and any(each.is_there(row.name, at) for each in read_reviewers(store))
+
+
+def assign_cases(
+    store: Store, row: QueueRow, at: float, key_id: str = _STAFF
+) -> list[tuple[FlaggedCase, str]]:
+    """Assign the open cases that nobody holds; return who got which.
+
+    The best assignment is found without the lock, and found again if anything has changed then.
+    """
+    for _ in range(_TRIES):
+        staff = Staff.read(store, row, at)
+        chosen = staff.assign()
+        with store.write():
+            if Staff.read(store, row, at) == staff:
+                for case, name in chosen:
+                    _reviews.hold(store, case, name, None, assigned=1)
+                vouch = [("claim", row.id, case.entry.seq) for case, _ in chosen]
+                store.note(time.time(), key_id, _ASSIGNED, row.name, {}, vouch=vouch)
+                return chosen
+    raise Problem(503, "unavailable", "Cases change faster than they can be assigned. Ask again.")
+
+
+# --- routes ---------------------------------------------------------------------------------------
+
+
+class NextBody(Struct, forbid_unknown_fields=True):
+    """Who asks for a case, and for how long."""
+
+    reviewer: Name | None = None
+    seconds: Seconds = 1_800
+
+
+class Next(Struct):
+    """The next case for a reviewer, or null."""
+
+    case: ReviewCase | None
+
+
+class ReleaseBody(Struct, forbid_unknown_fields=True):
+    """A case to give back; one that was declined is not assigned to the same person again."""
+
+    id: CaseId
+    reviewer: Name | None = None
+    decline: bool = False
+
+
+class Assigned(Struct):
+    """A case, and who holds it now."""
+
+    id: str
+    holder: str | None
+
+
+class Assignments(Struct):
+    """Which cases were assigned to whom, and how many open ones nobody holds."""
+
+    assigned: list[Assigned]
+    left: int
+
+
+def list_reviewers(call: Call) -> Reviewers:
+    """All reviewers, and how many open cases each holds."""
+    people = read_reviewers(call.store)
+    for row in call.store.queues():
+        held = dict(
+            select_flagged(
+                call.store, row.id, "claim.reviewer, count(*)",
+                f"{OPEN} AND claim.reviewer IS NOT NULL GROUP BY claim.reviewer",
+            )
+        )  # fmt: skip
+        for each in people:
+            each.held += held.get(each.name, 0)
+    return Reviewers(people)
+
+
+async def set_reviewer(call: Call, body: ReviewerBody) -> Reviewers:
+    """Add a reviewer, or change their minutes, segments, queues or absence."""
+    until = body.absent_until
+    row = {
+        "name": call.case,
+        "minutes": body.minutes,
+        "segments": json.dumps(body.segments),
+        "queues": json.dumps(body.queues),
+        "absent_until": until.timestamp() if isinstance(until, datetime) else until,
+    }
+    return await _change_reviewer(call, row)
+
+
+async def drop_reviewer(call: Call) -> Reviewers:
+    """Remove a reviewer; the cases that were assigned to them go to others."""
+    return await _change_reviewer(call, None)
+
+
+async def _change_reviewer(call: Call, row: dict[str, Any] | None) -> Reviewers:
+    """Write or remove the row of a reviewer; assignments and capacities follow."""
+    await call.service.ask(_write_reviewer, call, row)
+    await follow_staff(call.service)
+    return await call.service.ask(list_reviewers, call)
+
+
+def _write_reviewer(call: Call, row: dict[str, Any] | None) -> None:
+    store, name = call.store, call.case
+    with store.write():
+        if row is not None:
+            check_name(name)
+            store.put("reviewer", row, ("name",))
+        elif not store.query("SELECT name FROM reviewer WHERE name = ?", name):
+            raise Problem(404, "not-found", f"There is no reviewer {name!r:.100}.")
+        else:
+            store.query("DELETE FROM reviewer WHERE name = ?", name)
+        call.note("reviewer", vouch=[("reviewer", name)])
+
+
+def assign_now(call: Call) -> Assignments:
+    """Assign all open cases that nobody holds: the most worth that skills and minutes allow."""
+    view = QueueView(call, call.row)
+    chosen = assign_cases(call.store, view.row, view.at, call.key.id)
+    [(left,)] = select_flagged(
+        call.store, view.row.id, "count(*)", f"{OPEN} AND claim.reviewer IS NULL"
+    )
+    return Assignments([Assigned(case.id, name) for case, name in chosen], left)
+
+
+def release_case(call: Call, body: ReleaseBody) -> Assigned:
+    """Give a case back, or decline it: then somebody else gets it, if there is time."""
+    store, view = call.store, QueueView(call, call.row)
+    with store.write():
+        reviewer = None if call.leads else call.reviewer(body.reviewer)
+        case = _reviews.find_held(call, body.id, reviewer)
+        if case.outcome is not None or case.holder is None:
+            raise Problem(409, "not-held", f"Nobody holds the case {case.id!r:.100}.")
+        _reviews.let_go(store, case)
+        key = view.row.id, case.entry.seq
+        vouch: list[tuple[Any, ...]] = [("claim", *key)]
+        if body.decline:
+            declined = dict(zip(("queue", "seq", "reviewer"), (*key, case.holder), strict=True))
+            store.put("declined", declined, tuple(declined))
+            vouch.append(("declined", *key, case.holder))
+        call.note("release", vouch=vouch)
+    if body.decline:
+        assign_cases(store, view.row, view.at, call.key.id)
+    [now] = find_flagged(store, view.row.id, "log.case_id = ?", body.id)
+    return Assigned(now.id, now.holder)
+
+
+def next_case(call: Call, body: NextBody) -> Next:
+    """Claim the next case in working order: one that the reviewer holds, or else a free one.
+
+    A reviewer whose minutes are known gets no more than these, and only what they are able to do.
+    """
+    store, reviewer, view = call.store, call.reviewer(body.reviewer), QueueView(call, call.row)
+    with store.write():
+        order = _reviews.working_order(view.settings)
+        mine = f"{OPEN} AND claim.reviewer = ? ORDER BY {order} LIMIT 1"
+        found = find_flagged(store, view.row.id, mine, reviewer)
+        if not found:
+            staff = Staff.read(store, view.row, view.at)
+            known = [each for each in read_reviewers(store) if each.name == reviewer]
+            there = [each for each in staff.people if each.name == reviewer]
+            found = [
+                case
+                for case in staff.cases
+                if not known or any(staff.may_take(each, case) for each in there)
+            ][:1]
+        for case in found:
+            _reviews.take(call, case, reviewer, body.seconds)
+            found = find_flagged(store, view.row.id, "log.seq = ?", case.entry.seq)
+    return Next(next(iter(_reviews.to_review(call, view, found)), None))

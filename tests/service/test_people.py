@@ -1,0 +1,368 @@
+"""The people behind a capacity: who they are, what they hold, and who gets which case."""
+
+import json
+import time
+
+import httpx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import LinearConstraint, milp
+
+from shortlist.service._reviews import FlaggedCase
+from shortlist.service._staff import Reviewer, Staff
+from shortlist.service.audit import audit_store
+from shortlist.service.databases import opened
+from shortlist.service.keys import make_key
+from shortlist.service.settings import QueueSettings
+from shortlist.service.store import Entry
+from tests.service.helpers import case, serving
+
+BASE = "/v1/queues/default"
+
+
+def flag(client, *ids, country="US"):
+    """Let cases be flagged, the first with the highest score."""
+    cases = [case(id, 990.0 - 10 * place, country) for place, id in enumerate(ids)]
+    answers = client.post(f"{BASE}/decisions", json=cases).json()
+    assert all(answer["flag"] for answer in answers)
+
+
+def ids_of(client, query="", **headers):
+    """Return the ids of a list of cases."""
+    answer = client.get(f"{BASE}/cases{query}", headers=headers)
+    assert answer.status_code == 200, answer.text
+    return [each["id"] for each in answer.json()["cases"]]
+
+
+@pytest.fixture
+def team(address, model_file):
+    """Yield a service with keys of two reviewers and of their lead, on both databases."""
+    with serving(address, model_file, count=100, made={"segment": "country"}) as client:
+        pass
+    with opened(address) as store:
+        keys = {name: make_key(store, "review", person=name) for name in ("kim", "lee")}
+        keys["lead"] = make_key(store, "manage")
+        keys["shop"] = make_key(store, "decide")
+    with serving(address, None) as client:
+        clients = {
+            name: httpx.Client(base_url=client.base_url, headers={"x-api-key": key}, timeout=20)
+            for name, key in keys.items()
+        }
+        yield clients | {"service": client.service, "keys": keys}
+        for each in clients.values():
+            each.close()
+    with opened(address) as store:
+        assert not any(found.problems for found in audit_store(store))
+
+
+def test_open_cases_come_in_pages_and_in_order(team):
+    """Each once, the highest score first, with who holds it; closed ones in a view of their own."""
+    flag(team["shop"], *"abcdefg")
+    pages, last = [], ""
+    while page := ids_of(team["kim"], f"?limit=3{last}"):
+        pages.append(page)
+        last = f"&before={page[-1]}"
+    assert pages == [["a", "b", "c"], ["d", "e", "f"], ["g"]]
+    assert team["kim"].post(f"{BASE}/claims", json={"id": "c"}).status_code == 200
+    assert team["lee"].post(f"{BASE}/outcomes", json={"id": "a", "rare": None}).status_code == 200
+    assert team["lee"].post(f"{BASE}/outcomes", json={"id": "b", "rare": True}).status_code == 200
+    assert ids_of(team["kim"], "?view=mine") == ["c"]
+    assert ids_of(team["lee"], "?view=closed") == ["b", "a"]
+    assert ids_of(team["lee"], "?view=closed&before=b") == ["a"]
+    assert ids_of(team["lee"]) == list("cdefg")
+    assert ids_of(team["lee"], "?segment=DE") == []
+    assert ids_of(team["lee"], "?segment=US&before=f") == ["g"]
+    answer = team["lee"].get(f"{BASE}/cases?limit=1").json()
+    [first] = answer["cases"]
+    assert (answer["total"], first["holder"], first["segment"]) == (5, "kim", "US")
+    assert (first["outcome"], first["assigned"], first["n_events"]) == (None, False, 1)
+    assert first["at"] < first["due"]
+    assert team["lee"].get(f"{BASE}/cases?before=nobody").status_code == 404
+
+
+def test_cannot_tell_closes_a_case_and_counts_nowhere(team):
+    """It is neither rare nor common."""
+    flag(team["shop"], "a", "b", "c")
+    for id, rare in (("a", True), ("b", None), ("c", False)):
+        team["kim"].post(f"{BASE}/outcomes", json={"id": id, "rare": rare, "note": "seen"})
+    precision = team["kim"].get(f"{BASE}/status").json()["precision"]
+    assert (precision["reviewed"], precision["found"]) == (2, 1)
+    assert ids_of(team["kim"]) == []
+    shown = team["kim"].get(f"{BASE}/decisions/b").json()
+    assert [each["rare"] for each in shown["outcomes"]] == [None]
+    assert shown["notes"][0]["note"] == "seen"
+    assert shown["columns"] == case("b", 980.0, "US")
+
+
+def test_nobody_acts_for_another(team):
+    """A key is a person: no other name is taken, and another's case is neither closed nor freed."""
+    flag(team["shop"], "a", "b")
+    kim, lee, lead = team["kim"], team["lee"], team["lead"]
+    for path, body in (("claims", {}), ("outcomes", {"rare": True}), ("releases", {})):
+        answer = kim.post(f"{BASE}/{path}", json={"id": "a", "reviewer": "lee", **body})
+        assert answer.status_code == 422
+        answer = team["shop"].post(f"{BASE}/{path}", json={"id": "a", **body})
+        assert answer.status_code == 403
+    assert kim.post(f"{BASE}/claims", json={"id": "a"}).json()["reviewer"] == "kim"
+    for path, body in (("claims", {}), ("outcomes", {"rare": True}), ("releases", {})):
+        assert lee.post(f"{BASE}/{path}", json={"id": "a", **body}).status_code == 409
+    assert lead.post(f"{BASE}/outcomes", json={"id": "a", "rare": True}).status_code == 403
+    assert lead.post(f"{BASE}/releases", json={"id": "a"}).json() == {"id": "a", "holder": None}
+    assert lee.post(f"{BASE}/outcomes", json={"id": "a", "rare": True}).status_code == 200
+    for path in ("claims", "outcomes", "releases"):
+        body = {"id": "a", **({"rare": False} if path == "outcomes" else {})}
+        assert kim.post(f"{BASE}/{path}", json=body).status_code == 409
+    assert lee.post(f"{BASE}/outcomes", json={"id": "a", "rare": False}).json()["number"] == 2
+    me = kim.get("/v1/me").json()
+    assert me == {"name": "kim", "role": "review", "queues": ["default"]}
+    assert lead.get("/v1/me").json()["name"] is None
+
+
+def test_a_proxy_vouches_for_names(tmp_path, model_file):
+    """With the secret; without it a name is worth nothing, and keys go on working."""
+    secret = {"x-proxy-secret": "s3"}
+    with serving(tmp_path / "shortlist.db", model_file, proxy_secret=b"s3") as client:
+        me = lambda **headers: client.get("/v1/me", headers=headers)  # noqa: E731
+        asked = {**secret, "x-forwarded-user": "kim"}
+        assert me(**asked).json() == {"name": "kim", "role": "review", "queues": ["default"]}
+        assert me(**asked, **{"x-forwarded-role": "manage"}).json()["role"] == "manage"
+        for wrong in (
+            {"x-forwarded-user": "kim"},
+            {"x-forwarded-user": "kim", "x-proxy-secret": "other"},
+            {**asked, "x-forwarded-role": "anything"},
+            {},
+        ):
+            assert me(**wrong).status_code == 401
+        assert me(**secret).status_code == 422
+        put = client.put("/v1/reviewers/kim", json={"minutes": 9}, headers=asked)
+        assert put.status_code == 403
+        with opened(str(tmp_path / "shortlist.db")) as store:
+            key = make_key(store, "read", person="lee")
+    with serving(tmp_path / "shortlist.db", None, proxy_secret=b"s3") as client:
+        assert client.get("/v1/me", headers={"x-api-key": key}).json()["name"] == "lee"
+
+
+def test_a_probe_looks_like_every_other_case(address, model_file):
+    """To a reviewer; whoever leads sees which they are."""
+    made = {"probe": 0.5, "probe_key": "a test"}
+    with serving(address, model_file, count=40, made=made) as client:
+        rng = np.random.default_rng(0)
+        for part in range(8):
+            cases = [case(f"{part}-{n}", float(a)) for n, a in enumerate(rng.gamma(2, 50, 25))]
+            client.post(f"{BASE}/decisions", json=cases)
+    with opened(address) as store:
+        keys = {role: make_key(store, role, person="kim") for role in ("review", "manage")}
+    with serving(address, None) as client:
+        seen = {
+            role: client.get(f"{BASE}/cases", headers={"x-api-key": key}).json()["cases"]
+            for role, key in keys.items()
+        }
+        probes = {each["id"] for each in seen["manage"] if each["probe"]}
+        places = [place for place, each in enumerate(seen["review"]) if each["id"] in probes]
+        assert 0 < len(places) < len(seen["review"])
+        assert places != list(range(len(seen["review"]) - len(places), len(seen["review"])))
+        assert all("probe" not in each and each["score"] is None for each in seen["review"])
+        listed = client.get(f"{BASE}/list", headers={"x-api-key": keys["review"]}).json()["cases"]
+        assert not any("probe" in each for each in listed)
+        forms = set()
+        for each in seen["review"]:
+            path = f"{BASE}/decisions/{each['id']}"
+            shown = client.get(path, headers={"x-api-key": keys["review"]}).json()
+            forms.add(tuple(shown))
+        assert len(forms) == 1
+        assert not {"threshold", "reason", "selected_by", "inclusion"} & set(*forms)
+
+
+def test_whoever_asks_gets_the_next_case(team):
+    """The best that nobody holds, the same again until it is done, and none beyond the minutes."""
+    flag(team["shop"], *"abcd")
+    team["lead"].put(f"{BASE}/capacity", json={"staff": 10})
+    team["lead"].put("/v1/reviewers/kim", json={"minutes": 25})
+    team["lead"].post(f"{BASE}/releases", json={"id": "a"})
+    ask = lambda who: (team[who].post(f"{BASE}/next", json={}).json()["case"] or {}).get("id")  # noqa: E731
+    assert [ask("kim"), ask("kim"), ask("lee"), ask("lee")] == ["b", "b", "a", "a"]
+    for id in "b":
+        team["kim"].post(f"{BASE}/outcomes", json={"id": id, "rare": True})
+    assert ask("kim") is None or ask("kim") in "acd"
+
+
+def test_what_is_declined_goes_to_somebody_else(team):
+    """Never back to the same person, and to nobody if nobody else is able."""
+    lead = team["lead"]
+    lead.put("/v1/reviewers/kim", json={"minutes": 10, "segments": ["US"]})
+    lead.put("/v1/reviewers/lee", json={"minutes": 1})
+    flag(team["shop"], "a", "b")
+    assigned = lead.post(f"{BASE}/assignments").json()
+    holders = {each["id"]: each["holder"] for each in assigned["assigned"]}
+    assert (set(holders), assigned["left"]) == ({"a", "b"}, 0)
+    held = next(id for id, holder in holders.items() if holder == "kim")
+    declined = team["kim"].post(f"{BASE}/releases", json={"id": held, "decline": True}).json()
+    assert declined["holder"] in (None, "lee")
+    again = lead.post(f"{BASE}/assignments").json()
+    assert held not in [each["id"] for each in again["assigned"] if each["holder"] == "kim"]
+
+
+def test_what_absent_people_hold_goes_to_others(team):
+    """At once when they are marked absent or removed; what they claimed by themselves expires."""
+    lead = team["lead"]
+    lead.put("/v1/reviewers/kim", json={"minutes": 9})
+    flag(team["shop"], "a", "b")
+    assert len(lead.post(f"{BASE}/assignments").json()["assigned"]) == 2
+    lead.put("/v1/reviewers/lee", json={"minutes": 1})
+    people = lead.put(
+        "/v1/reviewers/kim", json={"minutes": 9, "absent_until": time.time() + 3_600}
+    ).json()["reviewers"]
+    assert {each["name"]: each["held"] for each in people} == {"kim": 0, "lee": 1}
+    lead.put("/v1/reviewers/kim", json={"minutes": 9})
+    people = lead.delete("/v1/reviewers/lee").json()["reviewers"]
+    assert {each["name"]: each["held"] for each in people} == {"kim": 2}
+    assert lead.delete("/v1/reviewers/lee").status_code == 404
+    assert lead.put("/v1/reviewers/%00", json={"minutes": 9}).status_code == 422
+
+
+def test_a_capacity_follows_who_is_there(team):
+    """By ordinary entries of the log, until somebody sets a number."""
+    lead, shop = team["lead"], team["shop"]
+    capacity = lambda: shop.get(f"{BASE}/status").json()["capacity"]  # noqa: E731
+    changed = lead.put(f"{BASE}/capacity", json={"staff": 12}).json()
+    assert (changed["count"], changed["staff"], capacity()) == (0, 12, 0)
+    lead.put("/v1/reviewers/kim", json={"minutes": 60})
+    lead.put("/v1/reviewers/lee", json={"minutes": 59})
+    assert capacity() == 9
+    lead.put("/v1/reviewers/lee", json={"minutes": 59, "absent_until": "2100-01-01T00:00:00Z"})
+    assert capacity() == 5
+    lead.put("/v1/reviewers/lee", json={"minutes": 59, "queues": ["elsewhere"]})
+    assert capacity() == 5
+    events = [each["event"] for each in lead.get(f"{BASE}/log").json()["entries"]]
+    amounts = [each["count"] for each in events if each and "staff" in each]
+    assert amounts == [0, 5, 9, 5]
+    lead.put(f"{BASE}/capacity", json={"count": 7})
+    lead.put("/v1/reviewers/kim", json={"minutes": 600})
+    assert capacity() == 7
+    for wrong in ({"staff": 0}, {"staff": 5, "count": 1}, {"staff": 5, "from": 1e10}, {}):
+        assert lead.put(f"{BASE}/capacity", json=wrong).status_code == 422
+
+
+def test_people_of_several_queues_are_shared_out(team):
+    """Nobody's minutes count twice."""
+    lead = team["lead"]
+    lead.put("/v1/reviewers/kim", json={"minutes": 100})
+    made = lead.post("/v1/queues", json={"name": "north", "staff": 10})
+    assert (made.status_code, made.json()["capacity"]) == (200, 10)
+    assert lead.put(f"{BASE}/capacity", json={"staff": 10}).json()["count"] == 5
+    lead.put("/v1/reviewers/kim", json={"minutes": 100})
+    queues = lead.get("/v1/queues").json()["queues"]
+    assert {each["name"]: each["capacity"] for each in queues} == {"default": 5, "north": 5}
+
+
+def test_queues_are_made_while_the_service_runs(address, model_file):
+    """All workers decide about them at once; a name is taken once."""
+    with serving(address, model_file, queues={"north": 3}) as one, serving(address, None) as two:
+        body = {"name": "south", "count": 2, "like": "north", "period": "day Europe/Berlin"}
+        made = one.post("/v1/queues", json=body).json()
+        assert (made["capacity"], made["period"]) == (2, "day Europe/Berlin")
+        for client in (two, one):
+            cases = [case(f"{client.base_url} {n}", 900.0, "US") for n in range(50)]
+            answers = client.post("/v1/queues/south/decisions", json=cases)
+            assert answers.status_code == 200
+        assert one.get("/v1/queues/south/status").json()["used"] <= 2
+        for wrong, status in (
+            (body, 409),
+            ({**body, "name": "a", "like": "nobody"}, 404),
+            ({**body, "name": "a", "effort": 4}, 422),
+            ({**body, "name": "a", "period": "day Nowhere/Land"}, 422),
+            ({"name": "a", "effort": 4}, 422),
+            ({"name": "no name", "count": 1}, 422),
+            ({"name": "a"}, 422),
+        ):
+            assert one.post("/v1/queues", json=wrong).status_code == status, wrong
+    with opened(address) as store:
+        assert {found.queue: found.problems for found in audit_store(store)} == {
+            "default": [], "north": [], "south": [],
+        }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        "UPDATE claim SET reviewer = 'lee'",
+        "DELETE FROM claim",
+        "INSERT INTO claim (queue, seq, reviewer, assigned) VALUES (1, 999, 'kim', 0)",
+        "UPDATE reviewer SET minutes = 1000",
+        "DELETE FROM reviewer",
+        "DELETE FROM declined",
+        "UPDATE api_key SET person = 'lee'",
+        "UPDATE outcome SET rare = NULL",
+    ],
+)
+def test_the_audit_notices_who_did_what(tmp_path, model_file, edit):
+    """Claims, reviewers, what they declined, whose a key is: every row is noted."""
+    address = str(tmp_path / "shortlist.db")
+    with serving(address, model_file, count=100) as client:
+        client.put("/v1/reviewers/kim", json={"minutes": 9})
+        flag(client, "a", "b", "c")
+        client.post(f"{BASE}/assignments")
+        client.post(f"{BASE}/releases", json={"id": "a", "reviewer": "kim", "decline": True})
+        client.post(f"{BASE}/outcomes", json={"id": "b", "reviewer": "kim", "rare": True})
+    with opened(address) as store:
+        make_key(store, "review", person="kim")
+        assert [found.problems for found in audit_store(store)] == [[]]
+        store.query("DROP TRIGGER outcome_unchanged")
+        store.query("DROP TRIGGER outcome_erased")
+        store.query(edit)
+        assert [found.problems for found in audit_store(store)] != [[]]
+
+
+@st.composite
+def staffs(draw):
+    """Return who is there, and cases that take equal or different times."""
+    of_work = draw(st.booleans())
+    queue = QueueSettings("day", 1, usual_effort=1.0 if of_work else None, segment="s")
+    cases, minutes = [], draw(st.sampled_from([1.0, 7.5]))
+    for seq in range(draw(st.integers(0, 9))):
+        score = draw(st.floats(-2 if not of_work else 0, 2, width=16))
+        effort = draw(st.sampled_from([1.0, 2.5, 4.1])) if of_work else None
+        body = json.dumps({"s": draw(st.sampled_from("ab"))})
+        entry = Entry(1, seq, 0, 1, 0.0, 0, str(seq), score=score, effort=effort, body=body)
+        cases.append(FlaggedCase(entry, None, None, False, None))
+    people = [
+        Reviewer(name, 0, draw(st.sampled_from([None, ["a"], ["b"], ["a", "b"]])), None, None)
+        for name in "kln"[: draw(st.integers(0, 3))]
+    ]
+    room = {each.name: draw(st.integers(0, 40)) * 1_000 for each in people}
+    pairs = st.tuples(st.integers(0, 8), st.sampled_from("kln"))
+    return Staff(queue, minutes, people, room, cases, draw(st.sets(pairs, max_size=4)))
+
+
+@settings(max_examples=150, deadline=None)
+@given(staffs())
+def test_the_assignment_is_the_best_one(staff):
+    """As good as an integer programme says; nobody gets what they may not have."""
+    chosen = staff.assign()
+    assert len({item.id for item, _ in chosen}) == len(chosen)
+    worth = {}
+    if staff.cases:
+        worth = dict(zip([item.id for item in staff.cases], staff._worth(), strict=True))
+    left = dict(staff.room)
+    by_name = {each.name: each for each in staff.people}
+    for item, name in chosen:
+        assert staff.may_take(by_name[name], item)
+        left[name] -= staff.time_of(item)
+    assert all(each >= 0 for each in left.values())
+    n, m = len(staff.cases), len(staff.people)
+    if not n * m:
+        assert chosen == []
+        return
+    allowed = np.array([[staff.may_take(p, c) for p in staff.people] for c in staff.cases])
+    times = np.array([staff.time_of(item) for item in staff.cases])
+    room = np.array([staff.room[each.name] for each in staff.people])
+    gains = np.array([worth[item.id] for item in staff.cases])
+    once = LinearConstraint(np.kron(np.eye(n), np.ones(m)), ub=1)
+    within = LinearConstraint(np.kron(times, np.eye(m)), ub=room)
+    best = milp(
+        -np.repeat(gains, m) * allowed.ravel(), integrality=1,
+        bounds=(0, allowed.ravel().astype(float)), constraints=[once, within],
+    )  # fmt: skip
+    assert sum(worth[item.id] for item, _ in chosen) == pytest.approx(-best.fun, abs=1e-6)
