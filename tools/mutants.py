@@ -202,7 +202,7 @@ MUTANTS = [
     Mutant("links are not compared", "service/audit.py", "place == self.last + 1 and head == hash", "place == self.last + 1", LOG),
     Mutant("heads are not compared", "service/audit.py", "all(place != each or hash.hex() == kept", "all(True or hash.hex() == kept", LOG),
     Mutant("a cut tail passes", "service/audit.py", "self._expect(most <= self.last,", "self._expect(True,", LOG),
-    Mutant("rows are not vouched for", "service/audit.py", "for key in dict(noted.items() ^ store.hashes(table).items()):", "for key in ():", LOG),
+    Mutant("rows are not vouched for", "service/audit.py", "for key in dict(there.items() ^ store.hashes(table).items()):", "for key in ():", LOG),
     Mutant("counts are not compared", "service/audit.py", "row._replace(head=bytes(row.head)) == counted", "True", LOG),
     Mutant("past periods are not compared", "service/audit.py", "if p != self._period} == past", "if p != self._period} == past or True", LOG),
     Mutant("what was erased may be written again", "service/_chain.py", 'return _hash(list(row.values())) if is_erased(row.get("seal")) else link(b"", row)', 'return link(b"", row)', LOG),
