@@ -38,7 +38,7 @@ COVERAGE = HERE / "loop_coverage.csv"
 HORIZONS = {"day": 1, "week": 7, "four weeks": 28, "covered": N_DAYS - CHANGE}
 
 
-def fit(X, y, seed):
+def fit(X, y, seed, weights=None):
     """Train the model on everything reviewed so far."""
     model = lightgbm.LGBMClassifier(
         n_estimators=50,
@@ -48,7 +48,7 @@ def fit(X, y, seed):
         verbose=-1,
         n_jobs=1,
     )
-    return model.fit(X, y)
+    return model.fit(X, y, sample_weight=weights)
 
 
 class Policy:
