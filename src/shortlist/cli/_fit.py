@@ -51,6 +51,7 @@ def fit(
     folds: options.Many = None,
     time: options.Column = None,
     group: options.Column = None,
+    weight: options.Column = None,
     seed: Annotated[int, typer.Option(min=0)] = 0,
     jobs: Annotated[int | None, typer.Option(metavar="N")] = None,
     unlabelled: options.File = None,
@@ -103,6 +104,10 @@ def fit(
     group
         A column that tells which rows belong together, such as --group customer. It is not
         learned from.
+    weight
+        For reviewed cases: the column with the probability of each review, such as --weight
+        inclusion, so that the model does not only know what was flagged. It needs --unlabelled,
+        because such rows set no threshold.
     seed
         Seed of folds and learner, such as --seed 1; the same seed, the same model.
     jobs
@@ -139,6 +144,7 @@ def fit(
             folds=folds,
             time=time,
             group=group,
+            weight=weight,
             confidence=0.95 if confidence is None else confidence,
             n_batches=1 if n_batches is None else n_batches,
             random_state=seed,

@@ -21,6 +21,7 @@ from ._options import (
     Count,
     Many,
     Number,
+    Out,
     Probe,
     Text,
     period_from,
@@ -267,6 +268,32 @@ def erase(
 
         before = None if days is None else time.time() - 86_400 * days
         typer.echo(f"Erased cases: {erase_cases(store, case or [], before=before):,}.", err=True)
+
+
+def export(database: DatabaseArgument, out: Out = None, queue: Text = None) -> None:
+    """Write reviewed cases as a table, to learn from and to estimate what is missed from.
+
+    It has every flagged case, with the columns that were sent, the label that its latest review
+    found, how it was selected (selected_by, inclusion), and the model that decided. Next month's
+    model is fitted with fit --labelled-only --weight inclusion, and evaluate --reviews says what
+    was missed.
+
+    Example: shortlist serve export shortlist.db -o reviewed.csv
+
+    Options
+    -------
+    database
+        The file of a service, or postgresql://…
+    queue
+        Only the cases of a queue, such as --queue north.
+    """
+    if out is None:
+        raise typer.BadParameter("Missing option '--out', such as -o reviewed.csv")
+    with _opened(database, only_read=True) as store:
+        from ..service.reviewed import export_reviews
+
+        n_cases, n_labelled = export_reviews(store, out, queue=queue)
+    typer.echo(f"{n_cases:,} cases, {n_labelled:,} of them with an outcome: {out}")
 
 
 def audit(

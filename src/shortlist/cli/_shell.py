@@ -55,7 +55,7 @@ _SAME = """
     act adopt at_most budget challenger confidence count drop effort exclude
     expect find folds group guarantee id keep labelled_only learner load max_effort n_batches period
     precision probe rare reviews seed segment size target time title total turnout
-    trust_model unit value worth
+    trust_model unit value weight worth
 """
 _READ = "categorical columns date_format decimal encoding keep_total na numeric sep sheet"
 OPTIONS = {name: f"--{name.replace('_', '-')}" for name in _SAME.split()} | {

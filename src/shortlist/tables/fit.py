@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
-from .._core.arrays import Mask, Rows
+from .._core.arrays import Doubles, Mask, Rows
 from .._core.folds import holds_out
 from .._core.formatting import counted, duration, number, percent
 from .._core.labels import rare_share
@@ -64,6 +64,11 @@ _SHARE_FOR_THRESHOLD = 0.25
 _LATEST = 0.2
 _LARGE_CASES_PER_FOLD = 10
 _FEWEST_FOLDS = 2
+#: Columns that lists and exported reviews have besides those of the cases.
+OF_LISTS = (
+    *("rank", "row", "score", "probability", "reasons", "selected_by", "inclusion", "tier"),
+    *("events", "decided_by", "decided_at"),
+)
 
 Progress = Callable[[str, float, float], None]
 
@@ -106,6 +111,7 @@ def fit_table(
     folds: int | None = None,
     time: str | None = None,
     group: str | None = None,
+    weight: str | None = None,
     random_state: int = 0,
     n_jobs: int | None = None,
     memory: Any = None,
@@ -165,6 +171,12 @@ def fit_table(
     group : str, default=None
         A column that tells which rows belong together, such as those of a customer. No group is
         both learned from and measured on. It is never learned from.
+    weight : str, default=None
+        A column with the probability that each row was reviewed, such as ``"inclusion"`` of a list
+        with probes: a row of probability p counts as one over the root of p rows, so that a model
+        of reviewed cases also learns what most cases look like. Such rows cannot set a threshold:
+        `unlabelled` is then needed, `learner` must be "auto", and the capacity no multiple. Columns
+        that lists write, such as ``"score"``, are left out.
     random_state : int, default=0
         Seed of the folds and of the learner, and key of the hash.
     n_jobs : int, default=None
@@ -204,11 +216,13 @@ def fit_table(
     if is_ready:
         schema, about = columns_of_trained(own, schema, str(path))
         rows, notes = rows.of_columns(schema.features), [*notes, *about]
+    if weight is not None:
+        _check_weighted(capacity, learner if own is None else "own", unlabelled)
     promise = {
         "capacity": capacity, "guarantee": guarantee, "confidence": confidence,
         "n_batches": n_batches, "random_state": random_state,
     }  # fmt: skip
-    fit = _divided(rows, schema, notes, promise, time, group, unlabelled)
+    fit = _divided(rows, schema, notes, promise, unlabelled, time=time, group=group, weight=weight)
     if is_ready:
         fit.check_enough(rows, _FEWEST_TO_CALIBRATE)
         return fit.measured(fit.model(adapted(own, schema), own_name(own), cv="prefit"))
@@ -241,6 +255,7 @@ class _Fit:
     learned: TableRows
     test: TableRows
     groups: NDArray[Any] | None
+    weights: Doubles | None
     schema: TableSchema
     promise: dict[str, Any]
     notes: list[str]
@@ -269,6 +284,7 @@ class _Fit:
             groups=self.groups,
             values=learned.values,
             efforts=learned.efforts,
+            **({} if self.weights is None else {"sample_weight": self.weights}),
         )
         usual = reference_values(learned.X, self.schema)
         known = RowFingerprints.of(learned, key=self.promise["random_state"])
@@ -503,29 +519,58 @@ def _divided(
     schema: TableSchema,
     notes: list[str],
     promise: dict[str, Any],
-    time: str | None,
-    group: str | None,
     unlabelled: Path | None,
+    **aside: str | None,
 ) -> _Fit:
-    """Leave columns of times and groups out, and divide the rows by them."""
+    """Leave columns of times, groups and weights out, and divide the rows by them."""
     schema = _with_bound(schema, rows, promise["capacity"], promise["guarantee"], notes)
-    times, groups = set_aside(rows, schema, time=time, group=group)
+    times, groups, chances = set_aside(rows, schema, **aside)
+    time, names = aside["time"], [*aside.values()]
     notes += [n for f in schema.features if f.name == time for n in notes_on_times(rows.X[time], f)]
-    rows, schema = _without(rows, schema, (time, group))
+    if chances is not None:
+        names += _columns_of_lists(schema, notes)
+    rows, schema = _without(rows, schema, tuple(names))
     notes += notes_on(rows, schema)
     learn, test = np.arange(len(rows.X)), np.arange(0)
     if times is not None:
         learn, test = divide_rows(times)
     groups = None if groups is None else groups[learn]
-    return _Fit(rows, rows.take(learn), rows.take(test), groups, schema, promise, notes, unlabelled)
+    weights = None if chances is None else 1 / np.sqrt(chances[learn])
+    return _Fit(
+        rows, rows.take(learn), rows.take(test), groups, weights, schema, promise, notes, unlabelled
+    )
+
+
+def _check_weighted(capacity: Capacity, learner: str, unlabelled: Path | None) -> None:
+    """Raise an error for what reviewed rows cannot do: they are not drawn like future ones."""
+    problem = None
+    if unlabelled is None:
+        problem = "they set no threshold. Name recent cases as they come with unlabelled=..."
+    elif capacity.kind == "multiple":
+        problem = "their share of rare ones is not that of all. Use Capacity.fraction(0.06)"
+    elif learner != "auto":
+        problem = f"learner={learner!r} takes no weights. Use learner='auto'"
+    if problem is not None:
+        raise TableError(f"weight=... says that rows were reviewed by choice, so {problem}.")
+
+
+def _columns_of_lists(schema: TableSchema, notes: list[str]) -> list[str]:
+    """Return the columns that lists write, which later cases do not have; note what is measured."""
+    names = [feature.name for feature in schema.features if feature.name in OF_LISTS]
+    left = f" Columns of lists are left out: {', '.join(map(repr, names))}." if names else ""
+    notes.append(
+        "What is measured here is of reviewed cases, which are not like all cases. Compare models "
+        f"on the same probes: shortlist evaluate --reviews with challenger=...{left}"
+    )
+    return names
 
 
 def set_aside(
-    rows: TableRows, schema: TableSchema, *, time: str | None, group: str | None
+    rows: TableRows, schema: TableSchema, **aside: str | None
 ) -> list[NDArray[Any] | None]:
-    """Return the columns that `time` and `group` name, or say what is wrong with them."""
+    """Return the columns that `time`, `group` and `weight` name, or say what is wrong with them."""
     kinds = {feature.name: feature.kind for feature in schema.features}
-    for option, name in (("time", time), ("group", group)):
+    for option, name in aside.items():
         if name is None:
             continue
         problem = None
@@ -542,9 +587,15 @@ def set_aside(
             )
         elif option == "group" and rows.X[name].nunique() == 1:
             problem = "is the same in all rows: a model would have no other group to learn from"
+        elif option == "weight" and not (kinds[name] == "numeric" and _are_chances(rows.X[name])):
+            problem = "must hold probabilities above 0, and at most 1"
         if problem is not None:
             raise TableError(f"{option}=... names {name!r}, which {problem}.")
-    return [None if name is None else rows.X[name].to_numpy() for name in (time, group)]
+    return [None if name is None else rows.X[name].to_numpy() for name in aside.values()]
+
+
+def _are_chances(column: Any) -> bool:
+    return bool(((column > 0) & (column <= 1)).all())
 
 
 def divide_rows(times: NDArray[np.float64]) -> tuple[Rows, Rows]:
