@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
 EXACT = ("tests/properties/test_exact_promises.py",)
+WEIGHTED = ("tests/tables/test_weighted_fit.py",)
 DATABASES = ("tests/tables/test_databases.py", "-k", "killed or password or changed or together")
 IDS = ("tests/properties/test_id_laws.py",)
 GROUPS = ("tests/thresholds/test_groups.py",)
@@ -296,6 +297,10 @@ MUTANTS = [
     Mutant("larger numbers forgotten", "thresholds/turnout.py", "law[-1] += moved[-1]", "pass", TURNOUT),
     Mutant("days over the slots for certain not counted", "thresholds/turnout.py", "return int(sure.sum()) + Fraction(", "return Fraction(", TURNOUT),
     Mutant("chances in the order of the table", "tables/select.py", "self._invited(ranking.cases.chances if by_column", "self._invited(ranking.cases.chances[np.argsort(ranking.cases.numbers)] if by_column", INVITED),
+    Mutant("weights forgotten", "tables/fit.py", '{"sample_weight": self.weights}', "{}", WEIGHTED),
+    Mutant("reviewed rows set a threshold", "tables/fit.py", "    if unlabelled is None:\n        problem", "    if False:\n        problem", WEIGHTED),
+    Mutant("a multiple of the reviewed share", "tables/fit.py", 'elif capacity.kind == "multiple":\n        problem', "elif False:\n        problem", WEIGHTED),
+    Mutant("the first outcome instead of the latest", "service/reviewed.py", "{LATEST_OUTCOME}", "{LATEST_OUTCOME.replace('DESC', 'ASC')}", ("tests/service/test_reviewed.py",)),
 ]  # fmt: skip
 
 

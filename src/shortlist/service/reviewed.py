@@ -67,7 +67,7 @@ class _Models:
             **sent,
             schema.target: None if rare is None else schema.rare_label if rare else usual,
             "selected_by": DRAWN.get(code, probing.BY_SCORE),
-            "inclusion": inclusion,
+            "inclusion": 1.0 if inclusion is None else inclusion,
             "score": score,
             "decided_by": sha256[:12],
             "decided_at": datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds"),
