@@ -13,12 +13,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+STUDIES = ROOT / "studies" / "README.md"
+PAGES = [ROOT / "README.md", STUDIES, *sorted((ROOT / "docs").rglob("*.md"))]
 NUMBER = re.compile(r"(?<![\w.])\d+\.\d+(?![\w.]*\.\d)")
 ROUNDING = 1e-9
 #: By page and section: versions, numbers of sections and papers, settings, examples.
 NOT_MEASURED = {
     ("README.md", "shortlist"): "3.11 3.14 2605.03289",
+    ("studies/README.md", "Studies"): "3.11",
     ("docs/appendix/learners-study.md", "Study: learners"): "0.1 0.01",
     ("docs/appendix/online-study.md", "What it costs not to know the future"): "2607.02150",
     ("docs/appendix/paper.md", "From the paper to the code"): "2605.03289 0.5",
@@ -77,8 +79,9 @@ def quoted_in(text):
 
 
 def tables_of(text):
-    """Return the tables that a section names, and those of the scripts that it names."""
-    found = set()
+    """Return the tables that a section names, those of scripts that it names, or of a folder."""
+    of_folder = re.match(r"## `(\w+)/`", text)
+    found = set((STUDIES.parent / of_folder[1]).glob("*.csv")) if of_folder else set()
     for folder, name in re.findall(r"studies/([\w/]+)/([\w-]+\.(?:py|csv))", text):
         path = ROOT / "studies" / folder / name
         found |= {path} if path.suffix == ".csv" else tables_by(path)
