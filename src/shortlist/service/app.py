@@ -27,10 +27,13 @@ _log = logging.getLogger("shortlist.service")
 _ENCODER = msgspec.json.Encoder(enc_hook=lambda problem: {"error": problem.details})
 _MOST_BYTES = {"application/json": 4 << 20, "application/octet-stream": 256 << 20}
 _SLOWEST_BODY = 10.0  # seconds
+_SCRIPT = "text/javascript; charset=utf-8"
 _PAGES = {
     "/": ("dashboard/index.html", "text/html; charset=utf-8"),
     "/dashboard.css": ("dashboard/dashboard.css", "text/css; charset=utf-8"),
-    "/dashboard.js": ("dashboard/dashboard.js", "text/javascript; charset=utf-8"),
+    **{
+        f"/{name}.js": (f"dashboard/{name}.js", _SCRIPT) for name in ("dashboard", "review", "team")
+    },
     "/openapi.json": ("openapi.json", "application/json"),
 }
 _SAFETY = {

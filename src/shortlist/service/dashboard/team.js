@@ -1,0 +1,154 @@
+"use strict";
+// The page of a lead: what is left, who has what, what is old, precision, the model and its shadow.
+const chartHeight = 190;
+const SVG = "http://www.w3.org/2000/svg";
+
+function tile(number, words) {
+  return make("div", null, { class: "tile" }, make("b", number), make("span", words));
+}
+
+function showTiles(status) {
+  const present = status.history.find((each) => each.number === status.number);
+  const found = present?.precision ?? { reviewed: 0 };
+  const unit = status.unit === "effort" ? "of work" : "flags";
+  const ends = status.ends - now() < 1e9 ? `until ${moment(status.ends)}, in ${duration(status.ends - now())}` : "";
+  const detection = status.detection;
+  const open = status.backlog.reduce((sum, each) => sum + each.open, 0);
+  at("tiles").replaceChildren(
+    tile(amount(status.remaining), `left of ${amount(status.capacity)} ${unit} ${ends}`),
+    tile(amount(open), `open cases of all periods; ${amount(status.seen)} cases decided in this one`),
+    tile(found.reviewed ? percent(found.share) : "–", found.reviewed
+      ? `of ${count(found.reviewed, "case")} reviewed in this period were rare (95 %: ${between(found)})`
+      : "precision: nothing reviewed in this period yet"),
+    tile(detection && detection.share !== null ? between(detection) : "not known", `of the rare cases are found. ${status.detection_note}`),
+    tile(status.more ? `up to ${percent(status.more.high)}` : "not known", status.more
+      ? `of what one more reviewer sees would be rare: of the ${status.more.reviewed} lowest reviewed, ${status.more.found} were`
+      : "what one more reviewer would find: too few outcomes yet"));
+}
+
+async function showPeople(status) {
+  const { reviewers } = await ask("v1/reviewers");
+  const held = new Map(status.held.map((each) => [each.reviewer, each.open]));
+  const rows = reviewers.map((each) => {
+    const is = each.absent_until && each.absent_until > now() ? `away until ${moment(each.absent_until)}` : "yes";
+    const cells = [amount(held.get(each.name) ?? 0), `${amount(each.minutes)} minutes`, each.segments?.join(", ") ?? "everything", is];
+    held.delete(each.name);
+    return line(each.name, ...cells.map((text, place) => cell(PEOPLE[place], text)));
+  });
+  for (const [name, open] of held) rows.push(line(name ?? "nobody", cell(PEOPLE[0], amount(open)), ...PEOPLE.slice(1).map(() => cell("", ""))));
+  at("people").replaceChildren(...rows);
+}
+
+const PEOPLE = ["open cases", "time in a period", "reviews", "there"];
+const cell = (name, text) => make("td", text, name ? { "data-name": name } : { class: "none" });
+
+function line(head, ...cells) {
+  return make("tr", null, {}, make("th", head, { scope: "row" }), ...cells);
+}
+
+function showBacklog(status) {
+  const age = (each) => status.number - each.number;
+  const words = (each) => {
+    if (age(each) === 0) return "in this period";
+    return status.ends - now() > 1e9 ? "earlier" : `${day(each.starts)} (${duration(now() - each.starts)} ago)`;
+  };
+  at("backlog").replaceChildren(...(status.backlog.length
+    ? status.backlog.map((each) => line(words(each), cell("open", amount(each.open)), cell("nobody has them", amount(each.unheld))))
+    : [line("No open cases", cell("", ""), cell("", ""))]));
+}
+
+// --- charts ---
+function shape(name, attributes, text) {
+  const made = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  if (text !== undefined) made.textContent = text;
+  return made;
+}
+
+function ticks(most) {
+  const rough = most / 4, size = 10 ** Math.floor(Math.log10(rough));
+  const step = Math.max([1, 2, 5, 10].map((each) => each * size).find((each) => each >= rough), most > 4 ? 1 : 0);
+  return Array.from({ length: Math.floor(most / step + 1e-9) + 1 }, (_, place) => place * step);
+}
+
+function draw(id, history, { most, label, words, bar }) {
+  const svg = at(id), width = Math.max(svg.clientWidth, 200);
+  const left = 46, right = width - 8, top = 10, bottom = chartHeight - 26;
+  const slot = (right - left) / Math.max(history.length, 7);
+  const x = (place) => right - slot * (history.length - place);
+  const y = (value) => bottom - (bottom - top) * value / most;
+  const every = Math.ceil(52 / slot);
+  const shapes = ticks(most).flatMap((tick) => [
+    shape("line", { class: "grid", x1: left, x2: right, y1: y(tick), y2: y(tick) }),
+    shape("text", { x: left - 6, y: y(tick) + 4, "text-anchor": "end" }, label(tick)),
+  ]);
+  history.forEach((each, place) => {
+    const middle = x(place) + slot / 2;
+    shapes.push(...bar(each, middle, slot, y));
+    if ((history.length - 1 - place) % every === 0) {
+      shapes.push(shape("text", { x: Math.min(middle, right - 18), y: bottom + 18, "text-anchor": "middle" }, dateOf(each, history)));
+    }
+  });
+  shapes.push(shape("line", { class: "axis", x1: left, x2: right, y1: bottom, y2: bottom }));
+  svg.setAttribute("viewBox", `0 0 ${width} ${chartHeight}`);
+  svg.setAttribute("aria-label", words);
+  svg.replaceChildren(...shapes);
+}
+
+const dateOf = (each, history) => (history.length > 1 && history[1].starts - history[0].starts < 86400 ? clock(each.starts) : day(each.starts));
+
+function showCharts(status) {
+  const { history } = status, last = history.at(-1);
+  draw("flags-chart", history, {
+    most: Math.max(1, ...history.map((each) => Math.max(each.used, each.capacity))),
+    label: amount,
+    words: last ? `Used in the latest period: ${amount(last.used)} of ${amount(last.capacity)}.` : "No periods yet.",
+    bar: (each, middle, slot, y) => [
+      shape("rect", { class: "bar", x: middle - 0.35 * slot, width: 0.7 * slot, y: y(each.used), height: y(0) - y(each.used) }),
+      shape("line", { class: "limit", x1: middle - slot / 2, x2: middle + slot / 2, y1: y(each.capacity), y2: y(each.capacity) }),
+    ],
+  });
+  const judged = history.filter((each) => each.precision.reviewed);
+  draw("precision-chart", history, {
+    most: 1,
+    label: percent,
+    words: judged.length ? `Precision, from the oldest period: ${judged.map((each) => `${day(each.starts)} ${percent(each.precision.share)}`).join(", ")}.` : "Nothing reviewed yet.",
+    bar: ({ precision }, middle, slot, y) => (precision.reviewed ? [
+      shape("line", { class: "whisker", x1: middle, x2: middle, y1: y(precision.low), y2: y(precision.high) }),
+      shape("circle", { class: "dot", cx: middle, cy: y(precision.share), r: 4 }),
+    ] : []),
+  });
+}
+
+// --- the model ---
+async function showModel(status) {
+  at("model").textContent = status.model ? `Model ${status.model} decides.` : "No model is loaded.";
+  try {
+    const shadow = await ask(`${base()}/shadow`);
+    const [less, more] = [shadow.only_model, shadow.only_shadow].map((range) => range.map(Math.round).join(" to "));
+    at("shadow").textContent = `Model ${shadow.shadow} scores besides: ${shadow.verdict}. In ${count(shadow.periods, "complete period")} it alone `
+      + `would have found ${more} rare cases, and model ${shadow.model} alone ${less}.`;
+  } catch (error) {
+    at("shadow").textContent = error instanceof Refused ? error.message : "";
+  }
+}
+
+parts.team = {
+  start() {},
+  async follow(status) {
+    showTiles(status);
+    showBacklog(status);
+    showCharts(status);
+    await Promise.all([showPeople(status), showModel(status)]);
+  },
+};
+at("assign").addEventListener("click", async () => {
+  try {
+    const done = await ask(`${base()}/assignments`, "POST", {});
+    say("team-message", `${count(done.assigned?.length ?? done.assigned ?? 0, "case")} assigned.`);
+    await refresh();
+  } catch (error) {
+    say("team-message", error instanceof Refused ? error.message : "No answer. Try again.", true);
+  }
+});
+addEventListener("resize", () => { if (shown.status && !at("team").hidden) showCharts(shown.status); });
