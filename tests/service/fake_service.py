@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections import Counter
 from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -61,6 +62,7 @@ class FakeService:
             "queues": lambda: {"queues": [{"name": "default"}]},
             "reviewers": self._reviewers,
             "queues/default/status": self._status,
+            "queues/default/backlog": self._backlog,
             "queues/default/cases": lambda: self._listed(query),
             "queues/default/shadow": lambda: {
                 "model": 1, "shadow": 2, "periods": 9, "verdict": "not enough evidence",
@@ -94,14 +96,14 @@ class FakeService:
 
     def _change(self, rest, body):
         if rest == "assignments":
-            return 200, {"assigned": 2}
+            return 200, {"assigned": [{}, {}], "left": 1}
         if rest == "next":
             free = [each for each in self.cases.values() if not each["holder"]]
             free = [each for each in free if each["outcome"] is None]
             if not free:
-                return 404, {"detail": "There is no open case that nobody has."}
+                return 200, {"case": None}
             free[0]["holder"] = "Kim"
-            return 200, free[0]
+            return 200, {"case": free[0]}
         case = self.cases[body["id"]]
         if rest == "outcomes":
             case["outcome"] = {"reviewer": "Kim", "at": time.time(), "rare": body["rare"]}
@@ -120,9 +122,20 @@ class FakeService:
             ]
         }  # fmt: skip
 
+    def _backlog(self):
+        found = Counter()
+        for each in self.cases.values():
+            if each["outcome"] is None:
+                found[each["period"], each["holder"]] += 1
+        return {
+            "backlog": [
+                {"period": period, "starts": self.starts - DAY * (self.number - period),
+                 "holder": holder, "open": n}
+                for (period, holder), n in sorted(found.items(), key=str)
+            ]
+        }  # fmt: skip
+
     def _status(self):
-        is_open = [each for each in self.cases.values() if each["outcome"] is None]
-        periods = sorted({each["period"] for each in is_open})
         history = [
             {
                 "number": self.number - ago, "starts": self.starts - DAY * ago,
@@ -140,12 +153,4 @@ class FakeService:
             "detection_note": "95 % interval from 60 probes in the last 30 periods.",
             "more": {"reviewed": 40, "found": 4, "share": 0.1, "low": 0.03, "high": 0.24},
             "alarms": [{"kind": "rate", "message": "The capacity was used up early.", "at": 1.0}],
-            "backlog": [
-                {"number": number, "starts": self.starts - DAY * (self.number - number),
-                 "open": sum(each["period"] == number for each in is_open),
-                 "unheld": sum(each["period"] == number and not each["holder"]
-                               for each in is_open)}
-                for number in periods
-            ],
-            "held": [{"reviewer": "Kim", "open": 3}, {"reviewer": None, "open": 3}],
         }  # fmt: skip

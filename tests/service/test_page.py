@@ -137,7 +137,7 @@ def test_the_next_case_is_handed_out(open_page):
     page.wait_for_selector("#message:text-is('c00001 is yours.')")
     assert page.inner_text("#case-title") == "c00001"
     page.keyboard.press("g")
-    page.wait_for_selector("#message.problem:has-text('no open case')")
+    page.wait_for_selector("#message:has-text('no case for you')")
 
 
 def test_work_goes_on_while_the_service_is_away(open_page):
@@ -227,7 +227,7 @@ def test_the_lead_sees_what_is_left_and_who_has_what(open_page):
         assert "Nov" in " ".join(texts) or len(texts) > 5
         assert page.get_attribute(f"#{chart}", "aria-label")
     page.click("#assign")
-    page.wait_for_selector("#team-message:text-is('2 cases assigned.')")
+    page.wait_for_selector("#team-message:text-is('2 cases assigned; nobody has 1.')")
 
 
 @pytest.mark.parametrize("name", ["review", "team"])

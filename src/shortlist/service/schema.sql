@@ -198,6 +198,27 @@ CREATE TABLE alarm (
     PRIMARY KEY (queue, kind)
 );
 
+-- What the webhook has to send, in order by case (its entry in the log; 0 for alarms). Without a
+-- moment when it is due, it was given up. Logs, and notes as queue 0, have been read up to a place.
+CREATE TABLE hook_event (
+    number BIGINT PRIMARY KEY,
+    id TEXT NOT NULL,
+    type TEXT NOT NULL,
+    queue INTEGER NOT NULL,
+    seq BIGINT NOT NULL,
+    body TEXT NOT NULL,
+    at DOUBLE PRECISION NOT NULL,
+    due DOUBLE PRECISION,
+    tries INTEGER NOT NULL DEFAULT 0,
+    error TEXT
+);
+CREATE INDEX hook_event_case ON hook_event (queue, seq, number);
+
+CREATE TABLE hook_place (
+    queue INTEGER PRIMARY KEY,
+    seq BIGINT NOT NULL
+);
+
 CREATE VIEW audit AS
     SELECT at, key_id, action, queue, detail FROM note
     UNION ALL

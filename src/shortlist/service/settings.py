@@ -227,6 +227,8 @@ class ServiceConfig:
         The clock.
     build : str
         This version of the program.
+    webhook : tuple of str or None
+        The address to which flags, assignments and alarms are sent, and the secret that signs them.
     """
 
     database: str
@@ -236,3 +238,4 @@ class ServiceConfig:
     accept_clock: bool = False
     clock: SteadyClock = field(default_factory=SteadyClock)
     build: str = field(default_factory=build_name)
+    webhook: tuple[str, str] | None = field(default=None, repr=False)

@@ -21,8 +21,8 @@ from ._chain import hash_row, link, new_salt
 DECISION, CAPACITY, MODEL, BUILD, OBSERVATION, CLOCK, SHADOW = range(7)
 #: Who has made a change on the command line.
 COMMAND = "command"
-#: What a note says when a shared total was set.
-TOTAL_SET = "total"
+#: What a note says of a shared total that was set, and of a new alarm.
+TOTAL_SET, ALARM = "total", "alarm"
 _VERSION = 7
 
 
@@ -409,9 +409,13 @@ class Store:
         }
 
     def raise_alarm(self, queue: str, kind: str, message: str, at: float) -> None:
-        """Show an alarm until it is cleared."""
+        """Show an alarm until it is cleared; a note says that it was raised, without any ids."""
         row = {"queue": queue, "kind": kind, "message": message, "at": at}
+        known = "SELECT kind FROM alarm WHERE queue = ? AND kind = ?"
         with self.write():
+            if not self.query(known, queue, kind):
+                said = {"kind": kind, "message": "See the alarms of the queue."}
+                self.note(at, "", ALARM, queue, said)
             self.put("alarm", row, ("queue", "kind"))
 
     def clear_alarm(self, queue: str, kind: str) -> None:

@@ -91,7 +91,6 @@ function turn() {
     const link = document.querySelector(`nav a[href="#${name}"]`);
     if (name === page) link.setAttribute("aria-current", "page"); else link.removeAttribute("aria-current");
   }
-  if (shown.status) parts[page].follow(shown.status);
   return parts[page];
 }
 
@@ -130,5 +129,5 @@ at("key").addEventListener("change", () => {
 });
 at("reviewer").value = localStorage.getItem("reviewer") || "";
 at("reviewer").addEventListener("change", () => localStorage.setItem("reviewer", at("reviewer").value));
-addEventListener("hashchange", turn);
+addEventListener("hashchange", () => { turn(); refresh().catch(() => {}); });
 addEventListener("DOMContentLoaded", follow);

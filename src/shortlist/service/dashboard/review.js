@@ -171,8 +171,8 @@ async function change(path, body, words) {
 
 async function next() {
   const found = await ask(`${base()}/next`, "POST", { reviewer: reviewer() });
-  const one = found.case ?? (found.id ? found : null);
-  if (!one) { say("message", "No open case that nobody has."); return; }
+  const one = found.case;
+  if (!one) { say("message", "There is no case for you now."); return; }
   if (!isMine()) at("view").value = "mine";
   await readAgain();
   await select(one.id);

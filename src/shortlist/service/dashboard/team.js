@@ -7,13 +7,12 @@ function tile(number, words) {
   return make("div", null, { class: "tile" }, make("b", number), make("span", words));
 }
 
-function showTiles(status) {
+function showTiles(status, open) {
   const present = status.history.find((each) => each.number === status.number);
   const found = present?.precision ?? { reviewed: 0 };
   const unit = status.unit === "effort" ? "of work" : "flags";
   const ends = status.ends - now() < 1e9 ? `until ${moment(status.ends)}, in ${duration(status.ends - now())}` : "";
   const detection = status.detection;
-  const open = status.backlog.reduce((sum, each) => sum + each.open, 0);
   at("tiles").replaceChildren(
     tile(amount(status.remaining), `left of ${amount(status.capacity)} ${unit} ${ends}`),
     tile(amount(open), `open cases of all periods; ${amount(status.seen)} cases decided in this one`),
@@ -26,9 +25,9 @@ function showTiles(status) {
       : "what one more reviewer would find: too few outcomes yet"));
 }
 
-async function showPeople(status) {
-  const { reviewers } = await ask("v1/reviewers");
-  const held = new Map(status.held.map((each) => [each.reviewer, each.open]));
+function showPeople(reviewers, backlog) {
+  const held = new Map();
+  for (const each of backlog) held.set(each.holder, (held.get(each.holder) ?? 0) + each.open);
   const rows = reviewers.map((each) => {
     const is = each.absent_until && each.absent_until > now() ? `away until ${moment(each.absent_until)}` : "yes";
     const cells = [amount(held.get(each.name) ?? 0), `${amount(each.minutes)} minutes`, each.segments?.join(", ") ?? "everything", is];
@@ -46,15 +45,18 @@ function line(head, ...cells) {
   return make("tr", null, {}, make("th", head, { scope: "row" }), ...cells);
 }
 
-function showBacklog(status) {
-  const age = (each) => status.number - each.number;
+function showBacklog(status, backlog) {
   const words = (each) => {
-    if (age(each) === 0) return "in this period";
+    if (each.period === status.number) return "in this period";
     return status.ends - now() > 1e9 ? "earlier" : `${day(each.starts)} (${duration(now() - each.starts)} ago)`;
   };
-  at("backlog").replaceChildren(...(status.backlog.length
-    ? status.backlog.map((each) => line(words(each), cell("open", amount(each.open)), cell("nobody has them", amount(each.unheld))))
+  const periods = [...new Set(backlog.map((each) => each.period))].map((period) => backlog.filter((each) => each.period === period));
+  const sum = (part) => part.reduce((total, each) => total + each.open, 0);
+  at("backlog").replaceChildren(...(periods.length
+    ? periods.map((part) => line(words(part[0]), cell("open", amount(sum(part))),
+      cell("nobody has them", amount(sum(part.filter((each) => each.holder === null))))))
     : [line("No open cases", cell("", ""), cell("", ""))]));
+  return sum(backlog);
 }
 
 // --- charts ---
@@ -136,16 +138,17 @@ async function showModel(status) {
 parts.team = {
   start() {},
   async follow(status) {
-    showTiles(status);
-    showBacklog(status);
+    const [{ backlog }, { reviewers }] = await Promise.all([ask(`${base()}/backlog`), ask("v1/reviewers")]);
+    showTiles(status, showBacklog(status, backlog));
+    showPeople(reviewers, backlog);
     showCharts(status);
-    await Promise.all([showPeople(status), showModel(status)]);
+    await showModel(status);
   },
 };
 at("assign").addEventListener("click", async () => {
   try {
     const done = await ask(`${base()}/assignments`, "POST", {});
-    say("team-message", `${count(done.assigned?.length ?? done.assigned ?? 0, "case")} assigned.`);
+    say("team-message", `${count(done.assigned.length, "case")} assigned; nobody has ${amount(done.left)}.`);
     await refresh();
   } catch (error) {
     say("team-message", error instanceof Refused ? error.message : "No answer. Try again.", true);

@@ -1,0 +1,207 @@
+"""The webhook: signed, at least once, in order for each case, and what fails is kept."""
+
+import base64
+import hashlib
+import hmac
+import json
+import threading
+import time
+from collections import defaultdict
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from shortlist.service import _service, webhook
+from shortlist.service.databases import opened
+from shortlist.service.webhook import check_webhook
+from tests.service.helpers import case, serving, until
+
+BASE = "/v1/queues/default"
+KEY = bytes(range(32))
+SECRET = f"whsec_{base64.b64encode(KEY).decode()}"
+
+
+class Receiver:
+    """A program that is told of events, and may refuse them."""
+
+    def __init__(self):
+        self.events, self.forged, self.ids, self.refuses = [], [], [], lambda event: False
+        receiver = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self):
+                """Take an event."""
+                content = self.rfile.read(int(self.headers["content-length"]))
+                self.send_response(receiver.take(self.headers, content))
+                self.send_header("content-length", "0")
+                self.end_headers()
+
+            def log_message(self, *args):
+                """Say nothing."""
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.address = f"http://127.0.0.1:{self.server.server_port}/hook"
+
+    def take(self, headers, content):
+        """Check who sent an event, and keep it unless it is refused."""
+        id, moment = headers["webhook-id"], headers["webhook-timestamp"]
+        signed = hmac.new(KEY, f"{id}.{moment}.".encode() + content, hashlib.sha256).digest()
+        if headers["webhook-signature"] != f"v1,{base64.b64encode(signed).decode()}":
+            self.forged.append(content)
+        event = json.loads(content)
+        if self.refuses(event):
+            return 500
+        self.ids.append(id)
+        self.events.append(event)
+        return 200
+
+    def told(self, kind):
+        """Return what was told of one kind of event."""
+        return [event["data"] for event in self.events if event["type"] == kind]
+
+
+@pytest.fixture
+def receiver(monkeypatch):
+    """Yield a receiver; the chores of services are done often."""
+    monkeypatch.setattr(_service, "_FRESH", 0.1)
+    receiver = Receiver()
+    yield receiver
+    receiver.server.shutdown()
+
+
+def flag(client, *ids):
+    """Let cases be flagged."""
+    for id in ids:
+        assert client.post(f"{BASE}/decisions", json=case(id, 900.0, "US")).json()["flag"]
+
+
+def test_flags_and_assignments_are_told_in_order(address, model_file, receiver):
+    """Signed, each once if nothing fails; and nothing of what was before."""
+    with serving(address, model_file, count=9) as client:
+        flag(client, "before")
+    with serving(address, model_file, count=9, webhook=(receiver.address, SECRET)) as client:
+        until(lambda: places(client), True)
+        flag(client, "a", "b")
+        client.post(f"{BASE}/claims", json={"id": "a", "reviewer": "kim"})
+        client.post(f"{BASE}/releases", json={"id": "a", "reviewer": "kim"})
+        client.post(f"{BASE}/claims", json={"id": "b", "reviewer": "lee"})
+        until(lambda: len(receiver.events), 5)
+        assert waiting(client) == 0
+    assert [each["case"] for each in receiver.told("flag")] == ["a", "b"]
+    assert set(receiver.told("flag")[0]) == {"queue", "case", "score", "period"}
+    by_case = defaultdict(list)
+    for event in receiver.events:
+        by_case[event["data"]["case"]].append(event["type"])
+    assert by_case == {"a": ["flag", "assignment", "assignment"], "b": ["flag", "assignment"]}
+    assert receiver.told("assignment")[-1]["reviewer"] == "lee"
+    assert receiver.forged == []
+    assert len(set(receiver.ids)) == 5
+
+
+def places(client):
+    """Return whether the webhook has begun."""
+    return bool(client.service.store.query("SELECT queue FROM hook_place"))
+
+
+def waiting(client):
+    """Return how many events wait, once that number stands still."""
+    until(lambda: client.get("/v1/webhook").json()["waiting"], 0)
+    return 0
+
+
+def test_what_is_refused_is_sent_again_in_order(address, model_file, receiver):
+    """A refused event holds back later ones of its case, and of no other case."""
+    receiver.refuses = lambda event: event["type"] == "flag" and event["data"]["case"] == "a"
+    with serving(address, model_file, count=9, webhook=(receiver.address, SECRET)) as client:
+        until(lambda: places(client), True)
+        flag(client, "a", "b")
+        client.post(f"{BASE}/claims", json={"id": "a", "reviewer": "kim"})
+        client.post(f"{BASE}/claims", json={"id": "b", "reviewer": "lee"})
+        until(lambda: [event["data"]["case"] for event in receiver.events], ["b", "b"])
+        receiver.refuses = lambda event: False
+        until(lambda: len(receiver.events), 4)
+    assert [event["type"] for event in receiver.events[2:]] == ["flag", "assignment"]
+
+
+def test_a_restart_loses_nothing(address, model_file, receiver):
+    """What was decided while nobody was listening is sent afterwards."""
+    receiver.refuses = lambda event: True
+    hook = (receiver.address, SECRET)
+    with serving(address, model_file, count=9, webhook=hook) as client:
+        until(lambda: places(client), True)
+        flag(client, "a", "b")
+    with serving(address, model_file, count=9) as client:  # without a webhook
+        flag(client, "c")
+    receiver.refuses = lambda event: False
+    with serving(address, model_file, count=9, webhook=hook):
+        until(lambda: sorted({each["case"] for each in receiver.told("flag")}), ["a", "b", "c"])
+
+
+def test_what_fails_too_often_is_kept_and_can_be_sent_again(
+    tmp_path, model_file, receiver, monkeypatch
+):
+    """The list says what went wrong."""
+    monkeypatch.setattr(webhook, "_MOST_TRIES", 2)
+    receiver.refuses = lambda event: True
+    path = tmp_path / "shortlist.db"
+    with serving(path, model_file, count=9, webhook=(receiver.address, SECRET)) as client:
+        until(lambda: places(client), True)
+        flag(client, "a")
+        until(lambda: len(client.get("/v1/webhook").json()["given_up"]), 1)
+        [given_up] = client.get("/v1/webhook").json()["given_up"]
+        assert (given_up["type"], given_up["case"]) == ("flag", "a")
+        assert (given_up["error"], given_up["tries"]) == ("status 500", 2)
+        receiver.refuses = lambda event: False
+        client.post("/v1/webhook", json={"numbers": [given_up["number"]]})
+        until(lambda: len(receiver.events), 1)
+        until(lambda: client.get("/v1/webhook").json()["given_up"], [])
+
+
+def test_alarms_are_told_once_while_they_last(tmp_path, model_file, receiver):
+    """Those of the numbers, and those that a decider raises."""
+    path = tmp_path / "shortlist.db"
+    with serving(path, model_file, count=2, webhook=(receiver.address, SECRET)) as client:
+        until(lambda: places(client), True)
+        flag(client, "a", "b")  # used up early
+        until(lambda: [each["kind"] for each in receiver.told("alarm")], ["rate"])
+        with opened(str(path)) as store:
+            for _ in range(2):
+                store.raise_alarm("1", "error", "ValueError: the case x is odd", time.time())
+        until(lambda: [each["kind"] for each in receiver.told("alarm")], ["rate", "error"])
+        assert "case x" not in json.dumps(receiver.events)
+        with opened(str(path)) as store:
+            store.clear_alarm("1", "error")
+            store.raise_alarm("1", "error", "again", time.time())
+        until(lambda: [each["kind"] for each in receiver.told("alarm")][1:], ["error"] * 2)
+
+
+def test_a_receiver_that_hangs_delays_no_decision(tmp_path, model_file, receiver):
+    """It is waited for in another thread."""
+    gate = threading.Event()
+    receiver.refuses = lambda event: gate.wait(20)
+    path = tmp_path / "shortlist.db"
+    with serving(path, model_file, count=40, webhook=(receiver.address, SECRET)) as client:
+        until(lambda: places(client), True)
+        flag(client, "first")
+        until(lambda: client.get("/v1/webhook").json()["waiting"], 1)
+        flag(client, *(f"case {n}" for n in range(20)))
+        assert client.get(f"{BASE}/status").json()["flags"] == 21
+        assert receiver.events == []
+        gate.set()
+
+
+@pytest.mark.parametrize(
+    ("address", "secret", "message"),
+    [
+        ("http://example.org/hook", SECRET, "https://"),
+        ("ftp://127.0.0.1/", SECRET, "https://"),
+        ("https://", SECRET, "https://"),
+        ("https://example.org/", "", "SHORTLIST_WEBHOOK_SECRET"),
+        ("https://example.org/", "short", "openssl rand"),
+    ],
+)
+def test_an_open_or_unsigned_webhook_is_refused(address, secret, message):
+    """Cases would be read, or forged, on the way."""
+    with pytest.raises(ValueError, match=message):
+        check_webhook(address, secret)
