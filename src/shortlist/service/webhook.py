@@ -60,8 +60,8 @@ class Webhook:
         service = self._service
         while events := await service.ask(self._due):
             sent = [
-                (number, tries, await service.loop.run_in_executor(None, self._send, *event))
-                for number, tries, *event in events
+                (number, tries, await service.loop.run_in_executor(None, self._send, id, content))
+                for number, tries, id, content in events
             ]
             await service.ask(self._settle, sent)
 
