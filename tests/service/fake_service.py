@@ -148,7 +148,7 @@ class FakeService:
         return {
             "name": "default", "capacity": 50, "unit": "count", "number": self.number,
             "starts": self.starts, "ends": self.starts + DAY, "used": 38, "remaining": 12,
-            "seen": 1_900, "ready": True, "model": 1, "seq": 1, "history": history,
+            "seen": 1_900, "ready": True, "model": 1, "shadow": 2, "history": history,
             "detection": {"share": 0.8, "low": 0.61, "high": 0.93},
             "detection_note": "95 % interval from 60 probes in the last 30 periods.",
             "more": {"reviewed": 40, "found": 4, "share": 0.1, "low": 0.03, "high": 0.24},

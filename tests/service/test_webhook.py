@@ -68,6 +68,7 @@ def receiver(monkeypatch):
     receiver = Receiver()
     yield receiver
     receiver.server.shutdown()
+    receiver.server.server_close()
 
 
 def flag(client, *ids):

@@ -125,14 +125,14 @@ function showCharts(status) {
 // --- the model ---
 async function showModel(status) {
   at("model").textContent = status.model ? `Model ${status.model} decides.` : "No model is loaded.";
-  try {
-    const shadow = await ask(`${base()}/shadow`);
-    const [less, more] = [shadow.only_model, shadow.only_shadow].map((range) => range.map(Math.round).join(" to "));
-    at("shadow").textContent = `Model ${shadow.shadow} scores besides: ${shadow.verdict}. In ${count(shadow.periods, "complete period")} it alone `
-      + `would have found ${more} rare cases, and model ${shadow.model} alone ${less}.`;
-  } catch (error) {
-    at("shadow").textContent = error instanceof Refused ? error.message : "";
+  if (!status.shadow) {
+    at("shadow").textContent = "No other model scores besides.";
+    return;
   }
+  const shadow = await ask(`${base()}/shadow`);
+  const [less, more] = [shadow.only_model, shadow.only_shadow].map((range) => range.map(Math.round).join(" to "));
+  at("shadow").textContent = `Model ${shadow.shadow} scores besides: ${shadow.verdict}. In ${count(shadow.periods, "complete period")} it alone `
+    + `would have found ${more} rare cases, and model ${shadow.model} alone ${less}.`;
 }
 
 parts.team = {
