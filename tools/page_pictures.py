@@ -69,13 +69,12 @@ def serve(folder: Path) -> tuple[str, uvicorn.Server]:
     table["channel"] = np.random.default_rng(0).choice(["card", "wire"], len(table))
     table.assign(fraud=np.where(y, "yes", "no")).to_csv(folder / "cases.csv", index=False)
     capacity = Capacity.count(FLAGS, per=A_DAY)
-    fitted = fit_table(
-        folder / "cases.csv", target="fraud", capacity=capacity, learner="logistic"
-    )
+    fitted = fit_table(folder / "cases.csv", target="fraud", capacity=capacity, learner="logistic")
     save_model(fitted.model, folder / "model")
-    passed, database = [DAYS * DAY], str(folder / "shortlist.db")
-    clock = SteadyClock(float("inf"), wall=lambda: time.time() - passed[0])
-    starts = time.time() - DAYS * DAY - DAY / 3
+    passed, database, now = [DAYS * DAY], str(folder / "shortlist.db"), time.time
+    time.time = lambda: now() - passed[0]  # every clock of this process but the monotonic ones
+    clock = SteadyClock(float("inf"), wall=lambda: time.time())
+    starts = time.time() - DAY / 3
     models = prepare(
         database, folder / "model", {"payments": FLAGS}, period=DAY, starts_at=starts,
         expect=A_DAY, probe=0.1, segment="channel",

@@ -51,6 +51,7 @@ def serve(
     port: Annotated[int, typer.Option(envvar="SHORTLIST_PORT", min=0, max=65_535)] = 8_000,
     workers: Annotated[int, typer.Option(envvar="SHORTLIST_WORKERS", min=1, max=64)] = 2,
     proxy_secret_file: KeyFile = None,
+    webhook: Annotated[str | None, typer.Option(envvar="SHORTLIST_WEBHOOK", metavar="URL")] = None,
     accept_clock: bool = False,
     restored: bool = False,
 ) -> None:
@@ -88,6 +89,9 @@ def serve(
     proxy_secret_file
         A file with a secret, such as --proxy-secret-file proxy.key: whoever sends it as
         X-Proxy-Secret vouches for the person in X-Forwarded-User.
+    webhook
+        An address, such as --webhook https://cases.example.org/flags, that is told of flags,
+        assignments and alarms, signed with the secret in SHORTLIST_WEBHOOK_SECRET.
     accept_clock
         Believe a clock far ahead of the last decision, or before it.
     restored
@@ -121,11 +125,25 @@ def serve(
         typer.echo(message, err=True)
     secret = None if proxy_secret_file is None else proxy_secret_file.read_bytes().strip()
     config = ServiceConfig(
-        database, keys_required=needed, proxy_secret=secret, accept_clock=accept_clock
+        database,
+        keys_required=needed,
+        proxy_secret=secret,
+        accept_clock=accept_clock,
+        webhook=_webhook(webhook),
     )
     raise typer.Exit(
         run_service(config, host=host, port=port, workers=workers, models=models, on_ready=_say)
     )
+
+
+def _webhook(address: str | None) -> tuple[str, str] | None:
+    if address is None:
+        return None
+    from ..service.webhook import check_webhook
+
+    secret = os.environ.get("SHORTLIST_WEBHOOK_SECRET", "")
+    check_webhook(address, secret)
+    return address, secret
 
 
 def _queues(

@@ -239,6 +239,33 @@ def review_cases(call: Call, query: CasesQuery) -> ReviewCases:
     return ReviewCases(view.row.name, total, to_review(call, view, cases))
 
 
+class OpenCases(Struct):
+    """How many open cases of a period somebody holds, or nobody."""
+
+    period: int
+    starts: float
+    holder: str | None
+    open: int
+
+
+class Backlog(Struct):
+    """Open cases of all periods, the oldest first."""
+
+    queue: str
+    backlog: list[OpenCases]
+
+
+def count_open(call: Call) -> Backlog:
+    """Open cases by period and by who holds them."""
+    view = QueueView(call, call.row)
+    what, group = "log.period, claim.reviewer, count(*)", f"{OPEN} GROUP BY 1, 2 ORDER BY 1, 2"
+    rows = select_flagged(call.store, view.row.id, what, group)
+    bounds = view.settings.periods.bounds
+    return Backlog(
+        view.row.name, [OpenCases(period, bounds(period)[0], *rest) for period, *rest in rows]
+    )
+
+
 def working_order(settings: QueueSettings) -> str:
     """Return the SQL of the order in which cases are to be reviewed."""
     return f"log.period, {'log.slot' if settings.probe else '-log.score'}, log.seq"

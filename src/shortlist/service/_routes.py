@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from . import _reviews, _shadow, _staff, _status
+from . import _reviews, _shadow, _staff, _status, webhook
 from ._api import Answers, Cases, Moment, Problem, Route, Seq
 from ._decider import Request
 from ._models import LoadedModel, models_of
@@ -348,6 +348,7 @@ ROUTES = (
     Route("set_reviewer", "PUT", "/v1/reviewers/{name}", _staff.set_reviewer),
     Route("drop_reviewer", "DELETE", "/v1/reviewers/{name}", _staff.drop_reviewer),
     Route("cases", "GET", f"{_QUEUE}/cases", _reviews.review_cases),
+    Route("backlog", "GET", f"{_QUEUE}/backlog", _reviews.count_open),
     Route("next", "POST", f"{_QUEUE}/next", _staff.next_case),
     Route("assign", "POST", f"{_QUEUE}/assignments", _staff.assign_now),
     Route("release", "POST", f"{_QUEUE}/releases", _staff.release_case),
@@ -365,6 +366,8 @@ ROUTES = (
     Route("back", "POST", f"{_QUEUE}/back", go_back),
     Route("observe", "POST", f"{_QUEUE}/observations", observe),
     Route("log", "GET", f"{_QUEUE}/log", read_log),
+    Route("undelivered", "GET", "/v1/webhook", webhook.list_undelivered),
+    Route("send_again", "POST", "/v1/webhook", webhook.send_again),
     Route("live", "GET", "/v2/health/live", live, is_open=True),
     Route("ready", "GET", "/v2/health/ready", ready, is_open=True),
 )

@@ -43,6 +43,10 @@ _EARLY = 0.5  # share of the period before which a capacity that is used up rais
 _LOWEST_SHARE, _ENOUGH_OUTCOMES = 5, 5
 
 
+#: A reviewed case: its period, the code and the chance of its selection, and its last outcome.
+Reviewed = tuple[int, int, float, bool | None]
+
+
 class Queue(Struct):
     """A queue and its numbers in the present period."""
 
@@ -144,7 +148,9 @@ class QueueView:
 
     def status(self) -> dict[str, Any]:
         """Return all numbers."""
-        queue, reviewed, history = self.queue(), self._reviewed(), self._history()
+        queue, rows = self.queue(), self._reviewed()
+        history = self._history(rows)
+        reviewed = [row[1:] for row in rows]
         outcomes = [rare for code, _, rare in reviewed if code != PROBE and rare is not None]
         lowest = outcomes[: len(outcomes) // _LOWEST_SHARE]
         decider = self.call.service.decider(self.row.name)
@@ -152,6 +158,7 @@ class QueueView:
             **msgspec.structs.asdict(queue),
             "now": self.at,
             "model": None if decider.replica is None else decider.replica.model,
+            "shadow": 0 if decider.replica is None else decider.replica.shadow,
             "ready": self.call.service.ready,
             "waiting": decider.n_waiting,
             "scheduled": [
@@ -167,7 +174,7 @@ class QueueView:
             "alarms": self.alarms(queue),
         }
 
-    def _history(self) -> list[dict[str, Any]]:
+    def _history(self, reviewed: list[Reviewed]) -> list[dict[str, Any]]:
         """Return the numbers of the latest periods, the present one last."""
         row, amount = self.row, self.settings.amount
         rows = self._query(
@@ -184,22 +191,30 @@ class QueueView:
                 "capacity": amount(capacity, capacity),
                 "used": amount(used, spent),
                 "seen": seen,
+                "starts": self.settings.periods.bounds(period)[0],
+                "precision": _found(
+                    [
+                        rare
+                        for number, code, _, rare in reviewed
+                        if number == period and code != PROBE and rare is not None
+                    ]
+                ),
             }
             for period, capacity, used, seen, spent in rows
         ]
 
-    def _reviewed(self) -> list[tuple[int, float, bool | None]]:
-        """Return what was selected lately, the lowest score first: code, chance, last outcome."""
+    def _reviewed(self) -> list[Reviewed]:
+        """Return what was selected lately, the lowest score first."""
         is_selected = "log.slot IS NOT NULL"
         if self.settings.probe:
             is_selected = f"({is_selected} OR log.code = {PROBE_WITHOUT_SLOT})"
         rows = self._query(
-            f"SELECT log.code, log.inclusion, {LATEST_OUTCOME} FROM log WHERE log.queue = ? AND "
-            f"log.period > ? AND {is_selected} ORDER BY log.score",
+            f"SELECT log.period, log.code, log.inclusion, {LATEST_OUTCOME} FROM log WHERE "
+            f"log.queue = ? AND log.period > ? AND {is_selected} ORDER BY log.score",
             self.row.id,
             self.number - _HISTORY,
         )
-        return [(code, chance, None if rare is None else bool(rare)) for code, chance, rare in rows]
+        return [(*row, None if rare is None else bool(rare)) for *row, rare in rows]
 
     def _detection(
         self, reviewed: list[tuple[int, float, bool | None]], seen: int
@@ -235,10 +250,11 @@ class QueueView:
         raised = self._query(
             "SELECT kind, message, at FROM alarm WHERE queue = ? ORDER BY at", str(self.row.id)
         )
-        found = [*raised, *self._alarms(queue)]
+        found = [*raised, *self.alarms_of_numbers(queue)]
         return [{"kind": kind, "message": message, "at": at} for kind, message, at in found]
 
-    def _alarms(self, queue: Queue) -> Iterator[tuple[str, str, float]]:
+    def alarms_of_numbers(self, queue: Queue) -> Iterator[tuple[str, str, float]]:
+        """Yield the alarms that the numbers raise: their kind, a message and a moment."""
         ahead = self.row.high_water - time.time()
         if ahead > FAR_AHEAD:
             message = (

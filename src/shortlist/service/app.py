@@ -20,6 +20,7 @@ from ._routes import ROUTES
 from ._service import Call, Service
 from ._staff import follow_staff
 from .keys import NO_KEY
+from .webhook import Webhook
 
 __all__ = ["make_app"]
 
@@ -60,6 +61,8 @@ def make_app(service: Service) -> Any:
     """Return the ASGI application of a service."""
     files = _files()
     service.chores.append(partial(follow_staff, service, as_leader=True))
+    if service.config.webhook is not None:
+        service.chores.append(Webhook(service, *service.config.webhook).run)
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":

@@ -18,9 +18,11 @@ from ._api import Problem, check_name
 from .store import COMMAND, Store
 
 _ALWAYS = frozenset({"queues", "status", "case", "me"})
-_READ = _ALWAYS | {"list", "cases", "reviewers", "log", "metrics", "shadow"}
+_READ = _ALWAYS | {"list", "cases", "backlog", "reviewers", "log", "metrics", "shadow"}
 # What a key for some queues may not do.
-_EVERYWHERE = frozenset({"total", "make_queue", "set_reviewer", "drop_reviewer"})
+_EVERYWHERE = frozenset(
+    {"total", "make_queue", "set_reviewer", "drop_reviewer", "undelivered", "send_again"}
+)
 #: What each role may do: names of routes.
 ROLES = {
     "decide": _ALWAYS | {"decide", "observe"},
@@ -28,7 +30,7 @@ ROLES = {
     "manage": _READ
     | _EVERYWHERE
     | {"capacity", "model", "set_shadow", "end_shadow", "promote", "back", "assign", "release"},
-    "read": _READ,
+    "read": _READ | {"undelivered"},
 }
 
 
