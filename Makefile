@@ -62,6 +62,12 @@ $(VENV)/.chromium: | $(BIN)/python
 	  { echo "Installing chromium, to test reports in"; $(INSTALL_CHROMIUM) > $@.log 2>&1; } || true
 	@if $(CHROMIUM_IS_THERE); then touch $@; else echo "There is no chromium: tests in it are skipped"; fi
 
+# Pages are tested with axe-core, of the Mozilla Public License: it is fetched, and not part of shortlist.
+$(VENV)/axe.min.js: | $(BIN)/python
+	@cd $(VENV) && timeout 120 npm pack --silent axe-core@4.14.0 > /dev/null 2>&1 && \
+	  tar -xzOf axe-core-4.14.0.tgz package/axe.min.js > axe.part && mv axe.part axe.min.js || \
+	  echo "There is no npm, or no axe-core: pages are not tested for screen readers"
+
 # Clusters are tested with Dask, and with Spark in two threads, which needs Java. Spark is a large
 # download; `make test SPARK=no` does without it. Where it cannot be had, its tests are skipped.
 SPARK ?= yes
@@ -96,7 +102,7 @@ $(VENV)/.bytecode: $(VENV)/.installed-dev | $(VENV)/.clusters
 	@touch $@
 
 # One thread for each worker: two workers with two threads each would wait for one another.
-test: lint $(VENV)/.chromium $(VENV)/.postgres $(VENV)/.bytecode $(VENV)/.compiled-anew  ## lint, doctests, README and all tests
+test: lint $(VENV)/.chromium $(VENV)/axe.min.js $(VENV)/.postgres $(VENV)/.bytecode $(VENV)/.compiled-anew  ## lint, doctests, README and all tests
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadgroup -q $(ARGS)
 
 lint: $(VENV)/.installed-dev  ## ruff, formatting and types

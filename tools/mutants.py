@@ -34,6 +34,7 @@ GROUPED_FIT = (
     "are_held or splitter or strat or trained",
 )
 FOLDS = ("tests/thresholds/test_folds.py",)
+WEBHOOK = ("tests/service/test_webhook.py", "-k", "not postgresql")
 TIERS = ("tests/thresholds/test_tiers.py",)
 PRECISE_LISTS = ("tests/thresholds/test_list_precision.py",)
 WITHOUT_OWN = ("tests/thresholds/test_without_own.py",)
@@ -208,6 +209,13 @@ MUTANTS = [
     Mutant("past periods are not compared", "service/audit.py", "if p != self._period} == past", "if p != self._period} == past or True", LOG),
     Mutant("what was erased may be written again", "service/_chain.py", 'return _hash(list(row.values())) if is_erased(row.get("seal")) else link(b"", row)', 'return link(b"", row)', LOG),
     Mutant("announced capacities reopen a restored period", "service/setup.py", "*(begins for begins in changes.after(now) if begins < end)", "", LOG),
+    Mutant("webhook: a later event of a case goes first", "service/webhook.py", "earlier.number < event.number", "earlier.number < 0", WEBHOOK),
+    Mutant("webhook: what was refused is forgotten", "service/webhook.py", "if error is None:", "if True:", WEBHOOK),
+    Mutant("webhook: the content is not signed", "service/webhook.py", """f"{id}.{timestamp}.".encode() + content""", """f"{id}.{timestamp}.".encode()""", WEBHOOK),
+    Mutant("webhook: erased cases are sent", "service/webhook.py", "None if is_erased(seal) else content", "content", WEBHOOK),
+    Mutant("webhook: redirects are followed", "service/webhook.py", "build_opener(_NoRedirect)", "build_opener()", WEBHOOK),
+    Mutant("webhook: a restart begins anew", "service/webhook.py", "if places else []", "if len(places) > 99 else []", WEBHOOK),
+    Mutant("webhook: every alarm is new", "service/store.py", "if not self.query(known, queue, kind):", "if True:", WEBHOOK),
     Mutant("anything may be erased", "service/store.py", """where.append("length(seal) = 32" if table == "log" else "TRUE")""", """where.append("FALSE" if table == "log" else "TRUE")""", LOG),
     Mutant("any signature will do", "service/audit.py", "is_signed = key is None or hmac", "is_signed = True or hmac", LOG),
     Mutant("a key never ends", "service/keys.py", "return key if time.time() < key.ends else None", "return key", LOG),

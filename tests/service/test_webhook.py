@@ -13,6 +13,7 @@ import pytest
 
 from shortlist.service import _service, webhook
 from shortlist.service.databases import opened
+from shortlist.service.erasure import erase_cases
 from shortlist.service.webhook import check_webhook
 from tests.service.helpers import case, serving, until
 
@@ -26,13 +27,14 @@ class Receiver:
 
     def __init__(self):
         self.events, self.forged, self.ids, self.refuses = [], [], [], lambda event: False
-        receiver = self
+        receiver, self.elsewhere = self, ""
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self):
                 """Take an event."""
                 content = self.rfile.read(int(self.headers["content-length"]))
                 self.send_response(receiver.take(self.headers, content))
+                self.send_header("location", receiver.elsewhere)
                 self.send_header("content-length", "0")
                 self.end_headers()
 
@@ -56,6 +58,11 @@ class Receiver:
         self.events.append(event)
         return 200
 
+    def close(self):
+        """Stop listening."""
+        self.server.shutdown()
+        self.server.server_close()
+
     def told(self, kind):
         """Return what was told of one kind of event."""
         return [event["data"] for event in self.events if event["type"] == kind]
@@ -67,8 +74,7 @@ def receiver(monkeypatch):
     monkeypatch.setattr(_service, "_FRESH", 0.1)
     receiver = Receiver()
     yield receiver
-    receiver.server.shutdown()
-    receiver.server.server_close()
+    receiver.close()
 
 
 def flag(client, *ids):
@@ -191,6 +197,37 @@ def test_a_receiver_that_hangs_delays_no_decision(tmp_path, model_file, receiver
         assert client.get(f"{BASE}/status").json()["flags"] == 21
         assert receiver.events == []
         gate.set()
+
+
+def test_an_erased_case_is_not_sent(tmp_path, model_file, receiver):
+    """It was erased while the receiver was away; nobody hears of it, and nothing waits for ever."""
+    receiver.refuses = lambda event: True
+    path, hook = tmp_path / "shortlist.db", (receiver.address, SECRET)
+    with serving(path, model_file, count=9, webhook=hook) as client:
+        until(lambda: places(client), True)
+        flag(client, "a", "b")
+        until(lambda: client.get("/v1/webhook").json()["waiting"], 2)
+    with opened(str(path)) as store:
+        erase_cases(store, ["a"])
+    receiver.refuses = lambda event: False
+    with serving(path, model_file, count=9, webhook=hook) as client:
+        until(lambda: client.get("/v1/webhook").json()["waiting"], 0)
+    assert [each["case"] for each in receiver.told("flag")] == ["b"]
+
+
+def test_a_redirect_is_not_followed(tmp_path, model_file, receiver, monkeypatch):
+    """What is sent is for one address."""
+    other = Receiver()
+    monkeypatch.setattr(receiver, "take", lambda headers, content: 307)
+    monkeypatch.setattr(receiver, "elsewhere", other.address)
+    path = tmp_path / "shortlist.db"
+    with serving(path, model_file, count=9, webhook=(receiver.address, SECRET)) as client:
+        until(lambda: places(client), True)
+        flag(client, "a")
+        error = "SELECT max(error) FROM hook_event"
+        until(lambda: client.service.store.query(error), [("status 307",)])
+    assert other.events == []
+    other.close()
 
 
 @pytest.mark.parametrize(
