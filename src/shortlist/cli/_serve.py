@@ -105,6 +105,7 @@ def serve(
     from ..service.keys import list_keys
     from ..service.setup import prepare
     from ..service.supervisor import run_service
+    from ..service.webhook import check_webhook
 
     announce_compiling()
     if "://" not in database:
@@ -129,21 +130,11 @@ def serve(
         keys_required=needed,
         proxy_secret=secret,
         accept_clock=accept_clock,
-        webhook=_webhook(webhook),
+        webhook=check_webhook(webhook, os.environ.get("SHORTLIST_WEBHOOK_SECRET", "")),
     )
     raise typer.Exit(
         run_service(config, host=host, port=port, workers=workers, models=models, on_ready=_say)
     )
-
-
-def _webhook(address: str | None) -> tuple[str, str] | None:
-    if address is None:
-        return None
-    from ..service.webhook import check_webhook
-
-    secret = os.environ.get("SHORTLIST_WEBHOOK_SECRET", "")
-    check_webhook(address, secret)
-    return address, secret
 
 
 def _queues(

@@ -239,20 +239,11 @@ def review_cases(call: Call, query: CasesQuery) -> ReviewCases:
     return ReviewCases(view.row.name, total, to_review(call, view, cases))
 
 
-class OpenCases(Struct):
-    """How many open cases of a period somebody holds, or nobody."""
-
-    period: int
-    starts: float
-    holder: str | None
-    open: int
-
-
 class Backlog(Struct):
-    """Open cases of all periods, the oldest first."""
+    """Open cases: their period and its beginning, who holds them (or null), and how many."""
 
     queue: str
-    backlog: list[OpenCases]
+    backlog: list[dict[str, Any]]
 
 
 def count_open(call: Call) -> Backlog:
@@ -260,9 +251,10 @@ def count_open(call: Call) -> Backlog:
     view = QueueView(call, call.row)
     what, group = "log.period, claim.reviewer, count(*)", f"{OPEN} GROUP BY 1, 2 ORDER BY 1, 2"
     rows = select_flagged(call.store, view.row.id, what, group)
-    bounds = view.settings.periods.bounds
+    starts = {period: view.settings.periods.bounds(period)[0] for period, *_ in rows}
+    names = ("period", "holder", "open", "starts")
     return Backlog(
-        view.row.name, [OpenCases(period, bounds(period)[0], *rest) for period, *rest in rows]
+        view.row.name, [dict(zip(names, (*row, starts[row[0]]), strict=True)) for row in rows]
     )
 
 

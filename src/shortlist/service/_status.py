@@ -149,10 +149,9 @@ class QueueView:
     def status(self) -> dict[str, Any]:
         """Return all numbers."""
         queue, rows = self.queue(), self._reviewed()
-        history = self._history(rows)
-        reviewed = [row[1:] for row in rows]
-        outcomes = [rare for code, _, rare in reviewed if code != PROBE and rare is not None]
-        lowest = outcomes[: len(outcomes) // _LOWEST_SHARE]
+        by_score = [row for row in rows if row[1] != PROBE and row[3] is not None]
+        history = self._history(by_score)
+        lowest = by_score[: len(by_score) // _LOWEST_SHARE]
         decider = self.call.service.decider(self.row.name)
         return {
             **msgspec.structs.asdict(queue),
@@ -166,8 +165,8 @@ class QueueView:
                 for begins, amount in self.capacities.after(self.at).items()
             ],
             "history": history,
-            "precision": _found(outcomes),
-            **self._detection(reviewed, sum(each["seen"] for each in history)),
+            "precision": _found(by_score),
+            **self._detection(rows, sum(each["seen"] for each in history)),
             # Cases that more capacity would add have lower scores still than the lowest of those
             # that were reviewed. So their share is what more capacity would find at best.
             "more": _found(lowest) if len(lowest) >= _ENOUGH_OUTCOMES else None,
@@ -192,13 +191,7 @@ class QueueView:
                 "used": amount(used, spent),
                 "seen": seen,
                 "starts": self.settings.periods.bounds(period)[0],
-                "precision": _found(
-                    [
-                        rare
-                        for number, code, _, rare in reviewed
-                        if number == period and code != PROBE and rare is not None
-                    ]
-                ),
+                "precision": _found([row for row in reviewed if row[0] == period]),
             }
             for period, capacity, used, seen, spent in rows
         ]
@@ -216,20 +209,18 @@ class QueueView:
         )
         return [(*row, None if rare is None else bool(rare)) for *row, rare in rows]
 
-    def _detection(
-        self, reviewed: list[tuple[int, float, bool | None]], seen: int
-    ) -> dict[str, Any]:
+    def _detection(self, reviewed: list[Reviewed], seen: int) -> dict[str, Any]:
         """Return the share of rare cases that was found lately, which only probes can estimate."""
         if not self.settings.probe:
             note = "Not known: cases below the threshold are never reviewed. It takes probes."
             return {"detection": None, "base_rate": None, "detection_note": note}
-        if not any(code == PROBE and rare is not None for code, _, rare in reviewed):
+        if not any(code == PROBE and rare is not None for _, code, _, rare in reviewed):
             note = "Not known: no probe has an outcome yet."
             return {"detection": None, "base_rate": None, "detection_note": note}
         found = estimate_missed(
-            np.array([rare for _, _, rare in reviewed], dtype=object),
-            [DRAWN.get(code, probing.BY_SCORE) for code, _, _ in reviewed],
-            [chance for _, chance, _ in reviewed],
+            np.array([rare for *_, rare in reviewed], dtype=object),
+            [DRAWN.get(code, probing.BY_SCORE) for _, code, _, _ in reviewed],
+            [chance for _, _, chance, _ in reviewed],
             n_cases=seen,
         )
         share = {"share": found.detection, "low": found.detection_low, "high": found.detection_high}
@@ -275,9 +266,9 @@ class QueueView:
             yield "rate", message, self.at
 
 
-def _found(outcomes: list[bool]) -> dict[str, Any]:
+def _found(reviewed: list[Reviewed]) -> dict[str, Any]:
     """Return how many of reviewed cases were rare, and the interval of their share."""
-    n, found = len(outcomes), sum(outcomes)
+    n, found = len(reviewed), sum(bool(rare) for *_, rare in reviewed)
     low, high = proportion_interval(found, n)
     share = found / n if n else None
     return {"reviewed": n, "found": found, "share": share, "low": float(low), "high": float(high)}

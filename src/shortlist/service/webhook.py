@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Meta, Struct
 
+from ._api import Seq
 from ._chain import is_erased
 from ._service import Call, Service
 from ._status import QueueView
@@ -110,18 +111,12 @@ class Webhook:
         """Yield the events between two places of the logs and the notes."""
         query = self._service.store.query
         for queue in ends.keys() - {_NOTES}:
-            place = queue, places.get(queue, 0), ends[queue]
-            for seq, at in query(
-                "SELECT seq, at FROM log WHERE queue = ? AND seq > ? AND seq <= ? AND slot > 0 "
-                "ORDER BY seq",
-                *place,
-            ):
+            flags = "SELECT seq, at FROM log WHERE queue = ? AND seq > ? AND seq <= ? AND slot > 0"
+            for seq, at in query(f"{flags} ORDER BY seq", queue, places.get(queue, 0), ends[queue]):
                 yield {"type": "flag", "queue": queue, "seq": seq, "at": at, "body": "{}"}
+        notes = "SELECT at, action, queue, detail FROM note WHERE number > ? AND number <= ?"
         for at, action, queue, detail in query(
-            "SELECT at, action, queue, detail FROM note WHERE number > ? AND number <= ? "
-            "ORDER BY number",
-            places[_NOTES],
-            ends[_NOTES],
+            f"{notes} ORDER BY number", places[_NOTES], ends[_NOTES]
         ):
             if action == ALARM:
                 yield {"type": ALARM, "queue": int(queue), "seq": 0, "at": at, "body": detail}
@@ -171,8 +166,10 @@ class Webhook:
                     store.query(change, tries + 1, due, error, number)
 
 
-def check_webhook(address: str, secret: str) -> None:
-    """Raise an error unless what is sent stays private, and can be told from forgeries."""
+def check_webhook(address: str | None, secret: str) -> tuple[str, str] | None:
+    """Return both, unless what is sent could be read by others, or forged; None without address."""
+    if address is None:
+        return None
     parts = urlsplit(address)
     is_here = parts.scheme == "http" and parts.hostname in _LOOPBACK
     if not is_here and not (parts.scheme == "https" and parts.hostname):
@@ -190,6 +187,7 @@ def check_webhook(address: str, secret: str) -> None:
             "bytes in base64, such as those of: openssl rand -base64 32. The receiver needs them, "
             "too."
         )
+    return address, secret
 
 
 def signature(key: bytes, id: str, timestamp: str, content: bytes) -> str:
@@ -232,7 +230,7 @@ class Undelivered(Struct):
 class Again(Struct, forbid_unknown_fields=True):
     """Which events to send again."""
 
-    numbers: Annotated[list[int], Meta(max_length=1_000)]
+    numbers: Annotated[list[Seq], Meta(max_length=1_000)]
 
 
 def list_undelivered(call: Call) -> Undelivered:
