@@ -111,6 +111,7 @@ MUTANTS = [
     Mutant("everything between the places", "_core/ranking.py", "lots_of(tie_keys(between)) < self.share", "True", ("tests/thresholds/test_too_few.py",)),
     Mutant("all work is kept", "thresholds/samples.py", "return replace(self, scores=np.where(kept, self.scores, lowest))", "return replace(self, scores=np.where(~kept, self.scores, lowest))", EFFORTS),
     Mutant("large groups over capacity", "thresholds/terms.py", "return place, Cuts(upper, lower, place.share).within(at_most)", "return place, Cuts(upper, lower, place.share)", GROUPS),
+    Mutant("sizes of groups are taken as equal", "thresholds/terms.py", "if self.sizes_differ and place.k", "if False and place.k", GROUPS),
     Mutant("the looser of two cuts", "_core/ranking.py", "return min(first, second", "return max(first, second", GROUPS),
     Mutant("lots prefer some items of a group", "thresholds/samples.py", "order = np.lexsort((self.lots(seed), self.groups))", "order = np.lexsort((np.arange(self.scores.size), self.groups))", GROUPS),
     Mutant("prevalence from rows of groups", "thresholds/samples.py", "clopper_pearson_lower(*self.independent, error=error)", "clopper_pearson_lower(*(self.counts or (0, 1)), error=error)", GROUPS),

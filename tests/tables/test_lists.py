@@ -132,6 +132,14 @@ def test_a_precise_list_is_what_the_classifier_selects(
     )
 
 
+def test_fewer_are_invited_if_a_longer_list_is_not_precise(table_fit, new_cases):
+    """The note counts those on the list, and not those for whom there would be slots."""
+    listed = select_rows(table_fit.model, new_cases, count=200, turnout=0.5, precision=0.2)
+    assert 0 < len(listed) < 200
+    assert f"{len(listed)} cases are invited for 200 slots" in listed.notes[-1]
+    assert f"The list has {len(listed)} of" in listed.notes[-2]
+
+
 def test_a_promised_precision_counts_every_row_of_an_id(table_fit, new_cases, tmp_path):
     """Each row is a test; with four times as many, as many cases need stronger evidence."""
     model, new = table_fit.model, new_cases

@@ -7,6 +7,7 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from scipy.stats import norm
 
 from shortlist import Capacity, calibrate_threshold
 from shortlist._core.ids import hash_ids, lots_of, number_groups
@@ -98,20 +99,38 @@ def test_groups_of_one_item_change_nothing(options):
 
 
 @pytest.mark.parametrize("guarantee", ["expected", "confident", "simultaneous"])
-def test_one_item_of_each_group_sets_the_threshold(guarantee):
-    """What is drawn by lot are independent items, for which the rule of single items is exact."""
+@pytest.mark.parametrize("sizes_differ", [False, True])
+def test_one_item_of_each_group_sets_the_threshold(guarantee, sizes_differ):
+    """What is drawn by lot are independent items, for which the rule of single items is exact.
+
+    If sizes differ, no more than the capacity is flagged among all calibration items.
+    """
     rng = np.random.default_rng(3)
     scores, of, ids = rng.normal(size=2_000), np.repeat(np.arange(500), 4), np.arange(2_000)
+    of[-1] = 0 if sizes_differ else of[-1]
     drawn = one_of_each(scores, of, ids)
     assert_array_equal(np.sort(of[drawn]), np.arange(500))
     options = {"capacity": TENTH, "guarantee": guarantee}
     grouped = calibrate_threshold(scores, **options, groups=of, ids=ids)
     alone = calibrate_threshold(scores[drawn], **options, ids=ids[drawn])
-    at_most = np.sort(scores)[-201]
+    at_most = np.sort(scores)[-201] if sizes_differ else -np.inf
     assert grouped.value == max(alone.value, at_most)
     shuffled = rng.permutation(2_000)
     again = calibrate_threshold(scores[shuffled], **options, groups=of[shuffled], ids=ids[shuffled])
     assert again == grouped
+
+
+def test_groups_of_one_size_use_the_whole_capacity():
+    """An item of a new group is flagged at 5 % on average: the standard error is 0.7 % of that."""
+    rates, of = [], np.arange(150).repeat(4)
+    for seed in range(1_500):
+        rng = np.random.default_rng(seed)
+        scores = rng.normal(size=150).repeat(4) + rng.normal(size=600)
+        known = {"groups": of, "ids": np.arange(600), "random_state": seed}
+        found = calibrate_threshold(scores, Capacity.fraction(0.05), **known)
+        upper, lower = norm.sf([found.value, found.lower_value], scale=np.sqrt(2))
+        rates.append((1 - found.share) * upper + found.share * lower)
+    assert abs(np.mean(rates) / 0.05 - 1) <= 4 * np.std(rates) / 0.05 / np.sqrt(1_500)
 
 
 def one_of_each(scores, groups, ids):

@@ -131,6 +131,8 @@ def test_a_history_is_paid_for(rate, slots, invited):
         (50, {}, "in one way"),
         (50, {"rate": 0.5, "history": (1, 2)}, "in one way"),
         (50, {"rate": 0}, "nobody comes"),
+        (50, {"rate": 1e-30}, "rate=1e-30 is too small for 50 slots"),
+        (0, {"rate": 1e-30}, "rate=1e-30 is too small for 0 slots"),
         (50, {"rate": 1.5}, "between 0 and 1; got 1.5"),
         (5, {"chances": [0.5, float("nan")]}, "got nan for case 2"),
         (50, {"history": (3, 2)}, "such as \\(310, 520\\); got"),

@@ -356,6 +356,8 @@ class _Length:
         places = self._cut(ranking, acted.size)
         if self.precision is not None:
             places = self._precise(ranking, places, self.precision)
+        if self.invites:
+            ranking.notes.append(self._about_invited(places.size))
         if check_probe(self.probe):
             return _with_probes(ranking, places, self.probe)
         tiers = ["act"] * acted.size + ["review"] * places.size
@@ -382,7 +384,6 @@ class _Length:
         if self.invites:
             by_column = isinstance(self.turnout, str)
             count = self._invited(ranking.cases.chances if by_column else self.turnout)
-            ranking.notes.append(self._about_invited(count))
         ranked = {str(ranking.read.path): (rows, count)}
         if isinstance(count, Mapping):
             self._check_segments(ranking)

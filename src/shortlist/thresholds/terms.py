@@ -133,7 +133,8 @@ class _Calibration:
     have. The promises are about an item that is drawn at random from a new group, and rest on one
     item of each group, drawn by lot. The rate of all items is the same if the sizes of groups have
     nothing to do with their scores. If large groups are the more suspicious ones it is higher.
-    Therefore no more than the capacity is flagged among the calibration items themselves.
+    Therefore, where sizes differ, no more than the capacity is flagged among the calibration items
+    themselves.
     """
 
     def __init__(
@@ -157,6 +158,9 @@ class _Calibration:
         self.terms, self.sample, self.capacity = terms, sample, capacity
         self.confidence = check_confidence(confidence)
         self.of_work = capacity.kind == "effort"
+        self.sizes_differ = sample.groups is not None and not are_equal(
+            np.unique(sample.groups, return_counts=True)[1]
+        )
         self.tests_precision = labelled and terms.promises_precision
         is_estimated = capacity.kind == "multiple" and terms.reference.is_estimated
         covers_prevalence = is_estimated and terms.kind.surely
@@ -222,7 +226,7 @@ class _Calibration:
         """Return the place of the threshold, and the cuts at both of its ends."""
         sample, own = self.sample, self._single_items()
         place, at_most = self._place(own, own.scores.size), AFTER_ALL
-        if sample.groups is not None and place.k < own.scores.size:
+        if self.sizes_differ and place.k < own.scores.size:
             k = plug_in_k(sample.scores.size, self.promise.ratio)
             at_most = cut_after(sample.scores, k, sample.keys_of)
         upper = cut_after(own.scores, place.k, own.keys_of)
@@ -269,7 +273,10 @@ class _Calibration:
         sizes = np.bincount(groups)
         n_in_group = _n_up_to(within, within) - (np.cumsum(sizes) - sizes)[groups]
         most = [plug_in_k(items.size - size, self.promise.ratio) for size in sizes.tolist()]
-        return _n_up_to(items, items) - n_in_group <= np.array(most)[groups]
+        _, same, n_same = np.unique(sizes, return_inverse=True, return_counts=True)
+        others_are_equal = (n_same.size == 1) | ((n_same.size == 2) & (n_same[same] == 1))
+        within = _n_up_to(items, items) - n_in_group <= np.array(most)[groups]
+        return within | others_are_equal[groups]
 
     # --- the threshold --------------------------------------------------------------------------
 

@@ -102,8 +102,11 @@ def count_invitations(
 
 def _count_equal(slots: Ints, rate: float, limit: Fraction) -> int:
     """Count cases that all come with the same probability."""
-    if rate == 0:
-        raise ValueError("rate must be greater than 0: otherwise nobody comes, however many.")
+    if slots.max() + 1 >= 2**52 * rate:
+        raise ValueError(
+            f"rate={rate:g} is too small for {slots.max():,} slots: nobody comes, however many are "
+            "invited. Say how likely a case is to come, such as rate=0.6."
+        )
     low, high = int(slots.min()), int(slots.min()) + 1  # so many never exceed the slots
     while _holds(binom.sf(slots, high, rate), limit):
         low, high = high, 2 * high
