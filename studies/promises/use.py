@@ -1,73 +1,127 @@
-"""How much of a capacity each guarantee uses: at whole places, with shares between them, at best.
+"""How much of a capacity each guarantee uses: before, now, at best, and the error that it makes.
 
-    python -m studies.promises.use     # a minute; writes use.csv beside this file
+    python -m studies.promises.use --before ../before/src     # five minutes; writes use.csv
 
-`whole` is the mean flag rate of a threshold at one of the calibration scores, as a share of the
-capacity, and `use` that of the threshold of the package, which lies between two of them. A
-threshold that knows the distribution of the scores uses 1. `promised` and `error` are the largest
+`before` and `after` are mean flag rates as shares of the capacity, by b8043b0, whose `src` folder
+is named, and by this version; `best` is the most that the same promise allows: all of the capacity on
+average, and with a confidence what one threshold of all n items uses that errs exactly as often as
+it may. All n items calibrate one threshold of a trained model, or a half of them does ("held out"),
+or each item helps to calibrate one of ten ("folds"). `promised` and `error` are the largest
 probability of an overrun and the one that is reached; for "expected", which promises a mean, the
 share of the capacity. For "simultaneous", the error is that of this capacity alone. Rows are exact,
-except for work and groups: 400 calibrations, whose standard error is in the last column. All n
-items calibrate one threshold of a trained model, or a half of them does ("held out"), or each item
-helps to calibrate one of ten ("folds").
+except for work and groups: 400 calibrations, whose standard error is in the last column. Groups
+whose sizes differ use less, because they keep the capacity among all calibration items as well.
 """
 
 from __future__ import annotations
 
+import argparse
 import csv
+import json
+import os
+import subprocess
+import sys
 import warnings
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 from scipy import stats
+from sklearn.base import BaseEstimator, ClassifierMixin
 
-from shortlist import Capacity, calibrate_threshold
-from shortlist.thresholds.guarantees import Place, _overrun_probability, exceedance
-from shortlist.thresholds.promise import Promise, place_of
+from shortlist import Capacity, CapacityClassifier, calibrate_threshold
 
-COLUMNS = ["guarantee", "setting", "n", "c", "whole", "use", "promised", "error", "standard_error"]
+try:
+    from shortlist.thresholds import guarantees
+except ImportError:  # before
+    guarantees = None
+
+COLUMNS = ["guarantee", "setting", "n", "c", "before", "after", "best", "promised", "error"]
+COLUMNS += ["standard_error"]
 ERROR, N_FOLDS, TRIALS = 0.05, 10, 400
 SIZES, CAPACITIES = (200, 1_000, 4_000), ("0.01", "0.02", "0.06")
 
 
 def main() -> None:
-    """Write the table."""
+    """Write the table, or print the uses of this version."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--before", type=Path, help="the src folder of the version before")
+    before = parser.parse_args().before
+    warnings.simplefilter("ignore")
+    uses = dict(measured())
+    if before is None:
+        print(json.dumps([[*key, *found] for key, found in uses.items()]))
+        return
+    environment = os.environ | {"PYTHONPATH": f"{before}:{Path(__file__).parents[2]}"}
+    command = [sys.executable, "-m", "studies.promises.use"]
+    printed = subprocess.run(command, env=environment, capture_output=True, check=True, text=True)
+    old = {tuple(row[:4]): row[4] for row in json.loads(printed.stdout)}
     with (Path(__file__).parent / "use.csv").open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(COLUMNS)
-        for row in [*places(), *work(), *groups()]:
+        for key, (use, promised, error, standard_error) in uses.items():
+            is_mean = key[0] == "expected"
+            best = 1.0 if is_mean else uses[key[0], "one threshold", *key[2:]][0]
+            row = [*key, old[key], use, best, promised, error, standard_error]
             writer.writerow([f"{cell:.3g}" if isinstance(cell, float) else cell for cell in row])
-            print(*row, sep="  ", flush=True)
 
 
-def places():
-    """Compute the use of guarantees about single items, exactly."""
+def measured():
+    """Yield each setting with its use, what is promised and reached, and a standard error."""
     for guarantee in ("expected", "confident", "next-batch", "simultaneous"):
         for n in SIZES:
             for text in CAPACITIES:
-                c = Fraction(text)
-                settings = {"one threshold": (n, False)}
+                settings = {"one threshold": n}
                 if guarantee in ("expected", "confident"):
-                    settings |= {"held out": (n // 2, False), "folds": (n // N_FOLDS, True)}
-                for setting, (size, in_folds) in settings.items():
-                    yield [guarantee, setting, n, text, *one_place(guarantee, size, c, in_folds)]
+                    settings |= {"held out": n // 2, "folds": n}
+                for setting, size in settings.items():
+                    found = of_places(guarantee, size, text, in_folds=setting == "folds")
+                    yield (guarantee, setting, n, text), found
+    yield from work()
+    yield from groups()
 
 
-def one_place(guarantee, n, c, in_folds):
-    """Return the use of whole places and of all, the promised error, and the one reached."""
+class OwnScore(ClassifierMixin, BaseEstimator):
+    """A model whose items are their own scores."""
+
+    def fit(self, X, y):
+        """Learn the labels."""
+        self.classes_ = np.unique(y)
+        return self
+
+    def decision_function(self, X):
+        """Return the scores."""
+        return np.asarray(X)[:, 0]
+
+
+def of_places(guarantee, n, text, *, in_folds):
+    """Return the use, from the places of thresholds among n scores without ties."""
+    c, scores = Fraction(text), np.random.default_rng(0).permutation(n) * 1.0
     capacity = Capacity.count(int(1_000 * c), per=1_000)
-    place = place_of(n, Promise(capacity, c, guarantee, ERROR, in_folds=in_folds))
-    whole, use = (
-        (each.k + 1 + each.share) / (n + 1) / float(c) for each in (Place(place.k), place)
-    )
+    if in_folds:
+        options = {"guarantee": guarantee, "rare_label": True, "random_state": 0}
+        model = CapacityClassifier(OwnScore(), capacity=capacity, cv=N_FOLDS, **options)
+        X = scores[:, np.newaxis]
+        found = model.fit(X, np.arange(n) % 3 == 0, ids=np.arange(n)).calibrations_
+    else:
+        options = {"guarantee": guarantee, "ids": np.arange(n)}
+        found = [calibrate_threshold(scores, capacity, **options)]
+    places = [(each.k, getattr(each, "share", 0.0), each.n_calibration) for each in found]
+    use = float(np.mean([(k + 1 + s) / (size + 1) for k, s, size in places])) / float(c)
     if guarantee == "expected":
-        return whole, use, 1.0, use, ""
+        return use, 1.0, use, ""
+    # That of folds is at most as large as promised, however they depend on each other.
+    return use, ERROR, "" if in_folds else error_at(guarantee, *places[0], c, capacity), ""
+
+
+def error_at(guarantee, k, share, n, c, capacity):
+    """Return the probability of an overrun."""
+    if guarantees is None:
+        return ""
+    place = guarantees.Place(k, share)
     if guarantee == "next-batch":
-        error = _overrun_probability(place, n, int(capacity.value), 1_000)
-    else:  # that of folds is at most as large, however they depend on each other
-        error = "" if in_folds else exceedance(place, n, c)
-    return whole, use, ERROR, error, ""
+        return guarantees._overrun_probability(place, n, int(capacity.value), 1_000)
+    return guarantees.exceedance(place, n, c)
 
 
 def work():
@@ -84,25 +138,23 @@ def work():
             found = calibrate_threshold(own.beta(1, 9, size=1_000), capacity, **known, **options)
             flagged = found.flag(new, ids=np.arange(1_000, 101_000), efforts=efforts)
             uses.append(efforts[flagged].sum() / new.size / c)
-        yield ["expected", "work", 1_000, text, "", *mean_of(uses)]
+        yield ("expected", "work", 1_000, text), mean_of(uses)
 
 
 def groups():
-    """Simulate groups of four items that are alike, and the rate of an item of a new group."""
+    """Simulate groups of items that are alike, and the rate of an item of a new group."""
     for text in ("0.02", "0.05"):
-        uses, c = [], float(text)
-        for seed in range(TRIALS):
-            own = np.random.default_rng(seed)
-            scores = own.normal(size=150).repeat(4) + own.normal(size=600)
-            known = {"groups": np.arange(150).repeat(4), "ids": np.arange(600)}
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                found = calibrate_threshold(
-                    scores, Capacity.fraction(c), random_state=seed, **known
-                )
-            ends = stats.norm.sf([found.value, found.lower_value], scale=np.sqrt(2))
-            uses.append(((1 - found.share) * ends[0] + found.share * ends[1]) / c)
-        yield ["expected", "150 groups of 4", 600, text, "", *mean_of(uses)]
+        for name, sizes in (("of 4", np.full(150, 4)), ("of 1 to 7", np.arange(150) % 7 + 1)):
+            of, uses, c = np.arange(150).repeat(sizes), [], float(text)
+            for seed in range(TRIALS):
+                own = np.random.default_rng(seed)
+                scores = own.normal(size=150).repeat(sizes) + own.normal(size=of.size)
+                known = {"groups": of, "ids": np.arange(of.size), "random_state": seed}
+                found = calibrate_threshold(scores, Capacity.fraction(c), **known)
+                share, lower = getattr(found, "share", 0.0), getattr(found, "lower_value", np.inf)
+                ends = stats.norm.sf([found.value, lower], scale=np.sqrt(2))
+                uses.append(((1 - share) * ends[0] + share * ends[1]) / c)
+            yield ("expected", f"150 groups {name}", of.size, text), mean_of(uses)
 
 
 def mean_of(uses):

@@ -2,6 +2,8 @@
 
 import itertools
 import math
+from collections import Counter
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 
 from shortlist import Capacity, select
 from shortlist._core.intervals import total_lower, total_upper
+from shortlist._core.probing import draw_probes
 from shortlist.feedback import MissedValue, estimate_missed
 
 weights = st.lists(st.floats(0, 1), min_size=1, max_size=6).map(np.array)
@@ -162,3 +165,87 @@ def test_bad_values_are_refused():
         estimate_missed(*columns, values=[math.nan, *values[1:]])
     with pytest.raises(ValueError, match=r"max_value=20 must be at least .* got 30"):
         estimate_missed(*columns, values=values, max_value=20)
+
+
+# --- probes by expected loss ---
+
+
+def draws_by_loss(losses, n_probes):
+    """Yield every draw of probes below the cut once for each order of the cases' numbers.
+
+    All slots go to probes; the list itself would be the first cases.
+    """
+    losses = np.array(losses, dtype=float)
+    flagged = np.arange(losses.size) < n_probes
+    tie_keys = np.linspace(0, 0.9, losses.size).__getitem__
+    for order in itertools.permutations(range(losses.size)):
+        numbers = np.array(order) / losses.size
+        yield draw_probes(
+            flagged, losses, tie_keys, numbers.__getitem__, Fraction(1), losses=losses
+        )
+
+
+LOSSES = [[100, 9, 5, 2, 1, 1], [4, 4, 4, 4, 4, 4], [50, 40, 0, 0, 0, 1], [0, 0, 0, 0, 0, 0]]
+
+
+@pytest.mark.parametrize("losses", LOSSES, ids=str)
+@pytest.mark.parametrize("n_probes", [1, 2, 3, 5])
+def test_probes_by_loss_are_drawn_as_often_as_they_say(losses, n_probes):
+    """Over all orders, every case has exactly its probability, and so estimates are unbiased."""
+    draws = list(draws_by_loss(losses, n_probes))
+    assert {int(each.flagged.sum()) for each in draws} == {n_probes}
+    (probabilities,) = {tuple(each.probabilities) for each in draws}
+    assert np.mean([each.is_probe for each in draws], axis=0) == pytest.approx(probabilities)
+    assert min(probabilities) > 0
+    values = np.array([7, 5, 3, 2, 0, 1.0])
+    estimates = [(values / probabilities)[each.is_probe].sum() for each in draws]
+    assert np.mean(estimates) == pytest.approx(values.sum())
+    # No case is drawn less than a fourth as often as if all were alike.
+    assert min(probabilities) >= n_probes / 6 / 4 or n_probes < 4
+
+
+def test_probes_go_where_more_is_at_stake():
+    """One case is half of the loss, and sure to be drawn; the others share three probes."""
+    draw = next(draws_by_loss([100, 9, 5, 2, 1, 1, 1, 1], 4))
+    assert draw.probabilities[0] == 1
+    assert np.all(np.diff(draw.probabilities) <= 0)
+
+
+@pytest.mark.parametrize("all_listed", [True, False])
+def test_values_by_loss_are_covered_in_every_small_world(all_listed):
+    """By enumeration of rare cases and draws: at most a fifth of the intervals fail."""
+    values = np.array([100, 30, 9, 5, 4, 1.0])
+    draws = Counter(tuple(each.is_probe) for each in draws_by_loss(values, 3))
+    probabilities = next(draws_by_loss(values, 3)).probabilities
+    for rare in itertools.product([False, True], repeat=6):
+        failed, is_rare = 0, np.array(rare)
+        for draw, times in draws.items():
+            drawn = np.array(draw)
+            listed = drawn | all_listed
+            answer = estimate_missed(
+                np.where(drawn, is_rare, None)[listed],
+                np.where(drawn, "probe", "not selected")[listed],
+                probabilities[listed],
+                values=values[listed],
+                max_value=100,
+                confidence=0.8,
+            ).value
+            truth = values[is_rare & ~drawn].sum()
+            failed += times * (not answer.missed_low - 1e-9 <= truth <= answer.missed_high + 1e-9)
+        assert failed <= 0.2 * draws.total()
+
+
+def test_a_list_with_values_draws_by_expected_loss_in_any_order_of_rows():
+    """Its length stays, and shuffled rows have the same probes and probabilities."""
+    rng = np.random.default_rng(0)
+    p, values = rng.beta(1, 30, size=2_000), rng.lognormal(3, 1, size=2_000).round(1)
+    ids, shuffled = np.arange(2_000), rng.permutation(2_000)
+    options = {"capacity": Capacity.count(100), "probe": 0.3, "return_details": True}
+    picked = select(p, ids=ids, values=values, **options)
+    again = select(p[shuffled], ids=ids[shuffled], values=values[shuffled], **options)
+    assert (picked.flagged.sum(), picked.is_probe.sum()) == (100, 30)
+    np.testing.assert_array_equal(again.is_probe, picked.is_probe[shuffled])
+    np.testing.assert_array_equal(again.probabilities, picked.probabilities[shuffled])
+    below = picked.probabilities < 1
+    assert np.corrcoef((p * values)[below], picked.probabilities[below])[0, 1] > 0.5
+    assert picked.probabilities[below].sum() == pytest.approx(30)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .arrays import Floats, Mask, TieKeys
+from .arrays import Doubles, Floats, Mask, Rows, TieKeys
 from .ranking import keys_within, rank
 from .validation import check_number, warn_user
 
@@ -18,6 +18,7 @@ from .validation import check_number, warn_user
 BY_SCORE, PROBE, NOT_SELECTED = "score", "probe", "not selected"
 PROBE_WITHOUT_SLOT = "probe without a slot"
 _LONGEST_KEY = 64  # bytes
+_MOST_PARTS = 4  # of different expected loss
 _OWN_KEY = 0x70726F6265  # so that draws do not depend on the order of tied scores
 
 
@@ -69,6 +70,7 @@ def draw_probes(
     probe: Fraction,
     *,
     groups: NDArray[np.intp] | None = None,
+    losses: Doubles | None = None,
 ) -> Probed:
     """Give a share of the slots to cases below the cut, and say how likely each was drawn.
 
@@ -86,6 +88,8 @@ def draw_probes(
         The share of the slots, rounded down to whole probes.
     groups : ndarray of int, default=None
         The group of each case; the slots of a group go to its own cases.
+    losses : ndarray, default=None
+        What is lost on average with each case; where more is at stake, more are drawn.
 
     Returns
     -------
@@ -101,10 +105,10 @@ def draw_probes(
         n_probes = int(probe * listed.size)  # the last slots are taken away
         result.flagged[listed[listed.size - n_probes :]] = False
         below = own[~result.flagged[own]]
-        if n_probes:
-            drawn = below[np.argsort(draw_keys(below), kind="stable")[:n_probes]]
+        for part, n_drawn in _parts(below, n_probes, losses, tie_keys):
+            drawn = part[np.argsort(draw_keys(part), kind="stable")[:n_drawn]]
             result.flagged[drawn] = result.is_probe[drawn] = True
-            result.probabilities[below] = n_probes / below.size
+            result.probabilities[part] = n_drawn / part.size
     if probe > 0 and flagged.any() and not result.is_probe.any():
         warn_user(
             f"A share of {float(probe):g} of {int(flagged.sum())} slots is less than one probe: "
@@ -112,3 +116,24 @@ def draw_probes(
             UserWarning,
         )
     return result
+
+
+def _parts(
+    below: Rows, n_probes: int, losses: Doubles | None, tie_keys: TieKeys
+) -> list[tuple[Rows, int]]:
+    """Divide cases into parts of equal expected loss, and the probes equally among the parts.
+
+    What is left of the probes goes to the part of least loss a case, which has most cases. Each
+    part has a probe, and no case is drawn more than so many times less often than without losses.
+    """
+    n_parts = min(_MOST_PARTS, n_probes)
+    if losses is None or n_parts == 0 or not losses[below].any():
+        return [(below, n_probes)] if n_probes else []
+    ranked = below[rank(losses[below], keys_within(tie_keys, below))[0]]
+    before = np.cumsum(losses[ranked]) - losses[ranked] / 2
+    codes = np.minimum(n_parts * before / losses[ranked].sum(), n_parts - 1).astype(np.intp)
+    parts = [ranked[codes == code] for code in np.unique(codes)]
+    counts = [min(part.size, n_probes // n_parts) for part in parts]
+    for place in reversed(range(len(parts))):
+        counts[place] += min(parts[place].size - counts[place], n_probes - sum(counts))
+    return list(zip(parts, counts, strict=True))

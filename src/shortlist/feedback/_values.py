@@ -114,18 +114,19 @@ def _value_below(
     most = float(values[maybe].sum()) if all_listed else math.inf
     if not shares.size:
         return Interval(0.0, most)
-    limit = _largest_drawn(values[below], 1 / shares.min()) if all_listed else largest
-    drawn, large = reviews.is_probe & (values <= limit), values > limit
-    weights, unit = np.zeros(values.size), (limit or 1.0) / shares.min()
-    weights[drawn] = values[drawn] / reviews.probabilities[drawn] / unit
-    low = unit * total_lower(weights[drawn & rare], error=error / 2)
-    high = unit * total_upper(weights[drawn & maybe], error=error / 2)
-    low += float(values[large & below & rare].sum())
+    weights = np.zeros(values.size)  # how much a case stands for, if it is drawn
+    np.divide(values, reviews.probabilities, out=weights, where=below & (reviews.probabilities > 0))
+    unit = _largest_drawn(values[below], weights[below]) if all_listed else largest / shares.min()
+    drawn, large = reviews.is_probe & (weights <= unit), below & (weights > unit)
+    scaled = weights / (unit or 1.0)
+    low = unit * total_lower(scaled[drawn & rare], error=error / 2)
+    high = unit * total_upper(scaled[drawn & maybe], error=error / 2)
+    low += float(values[large & rare].sum())
     return Interval(low, min(high + float(values[large & maybe].sum()), most))
 
 
-def _largest_drawn(values: Floats, weight: float) -> float:
-    """Return the value up to which the draw is better than to count all that is above it."""
-    ranked = np.append(np.sort(values)[::-1], 0.0)
-    above = np.append(0.0, np.cumsum(ranked[:-1]))
-    return float(ranked[np.argmin(above + _WITHOUT_HITS * weight * ranked)])
+def _largest_drawn(values: Floats, weights: Floats) -> float:
+    """Return the weight up to which the draw is better than to count all values above it."""
+    order = np.argsort(-weights, kind="stable")
+    ranked, above = np.append(weights[order], 0.0), np.append(0.0, np.cumsum(values[order]))
+    return float(ranked[np.argmin(above + _WITHOUT_HITS * ranked)])

@@ -172,8 +172,11 @@ def select(
         rare on average, such as 0.9, however many they are; items to review, the most suspicious
         ones of the others within the capacity; and items to pass. Not with probes or a precision.
     probe : number, default=0
-        Share of the slots for items below the cut, drawn at random, each with the same
-        probability; rounded down to whole items. The number of flags stays the same. Pass ids, or
+        Share of the slots for items below the cut, drawn at random; rounded down to whole items.
+        Each has the same probability, and with `values` a higher one where more is at stake: up to
+        four parts of equal expected loss, ``values * (scores + scores.mean())``, get as many probes
+        each. The number of flags stays the same, and `probabilities` of the details says how likely
+        each item was. Pass ids, or
         another `random_state` for each batch: without ids the same key draws the same positions in
         every batch. See :func:`~shortlist.feedback.estimate_missed`. Not with a budget of work.
     return_details : bool, default=False
@@ -414,6 +417,10 @@ class Candidates:
                 "work. Limit the number of flags, or leave probes out."
             )
         ranked_by, _ = in_order_of_worth(self.scores, self.values, None)
+        losses = None
+        if self.values is not None:
+            # As much by the base rate as by the model, which may be wrong about a large value.
+            losses = self.values * (self.scores + self.scores.mean())
         drawn = draw_probes(
             found.flagged,
             lift(ranked_by) if self.lifted else ranked_by,
@@ -421,6 +428,7 @@ class Candidates:
             draw_keys,
             probe,
             groups=self.segments,
+            losses=losses,
         )
         gain = float(self._gains[drawn.flagged].sum())
         gap = found.gain + found.gap - gain
