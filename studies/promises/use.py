@@ -3,8 +3,8 @@
     python -m studies.promises.use --before ../before/src     # five minutes; writes use.csv
 
 `before` and `after` are mean flag rates as shares of the capacity, by b8043b0, whose `src` folder
-is named, and by this version; `best` is the most that the same promise allows: all of the capacity on
-average, and with a confidence what one threshold of all n items uses that errs exactly as often as
+is named, and by this version; `best` is the most that the same promise allows: all of the capacity
+on average, and with a confidence what one threshold of all n items uses that errs as often as
 it may. All n items calibrate one threshold of a trained model, or a half of them does ("held out"),
 or each item helps to calibrate one of ten ("folds"). `promised` and `error` are the largest
 probability of an overrun and the one that is reached; for "expected", which promises a mean, the
