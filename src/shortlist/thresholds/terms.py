@@ -158,9 +158,8 @@ class _Calibration:
         self.terms, self.sample, self.capacity = terms, sample, capacity
         self.confidence = check_confidence(confidence)
         self.of_work = capacity.kind == "effort"
-        self.sizes_differ = sample.groups is not None and not are_equal(
-            np.unique(sample.groups, return_counts=True)[1]
-        )
+        sizes = np.unique([] if sample.groups is None else sample.groups, return_counts=True)[1]
+        self.sizes_differ = np.unique(sizes).size > 1
         self.tests_precision = labelled and terms.promises_precision
         is_estimated = capacity.kind == "multiple" and terms.reference.is_estimated
         covers_prevalence = is_estimated and terms.kind.surely
