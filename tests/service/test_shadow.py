@@ -82,7 +82,7 @@ def world(address, rng, *, periods, n, scores, probe=0.5, capacity=40, shadow=Tr
                      "rare": bool(rare[int(answer.id.split("-")[1])])},
                     scope=("queue",),
                 )  # fmt: skip
-                store.note(clock.wall, "r", "outcome", None, {}, vouch=("outcome", queue, number))
+                store.note(clock.wall, "r", "outcome", None, {}, vouch=[("outcome", queue, number)])
     hand.close()
     return queue, told
 
