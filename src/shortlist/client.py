@@ -9,7 +9,7 @@ import time
 import uuid
 from collections.abc import Iterable
 from typing import Any, NamedTuple, Self
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 __all__ = ["Answer", "Client", "ServiceError"]
 
@@ -114,7 +114,7 @@ class Client:
             raise ValueError(f"address must be such as http://127.0.0.1:8000; got {address!r}.")
         self.address, self._parts = address.rstrip("/"), parts
         self._key, self._timeout, self._retries = key, timeout, retries
-        self._base = f"{parts.path.rstrip('/')}/v1/queues/{quote(queue, safe='')}"
+        self._root, self._base = parts.path.rstrip("/"), f"/v1/queues/{quote(queue, safe='')}"
         self._link: http.client.HTTPConnection | None = None
 
     def __enter__(self) -> Self:
@@ -180,27 +180,113 @@ class Client:
                 break
         return sorted(found.values(), key=lambda each: -each["score"])
 
-    def claim(self, case: str, *, reviewer: str, seconds: float = 1_800) -> dict[str, Any]:
-        """Claim a flagged case for some time."""
+    def cases(
+        self, view: str = "open", *, segment: str | None = None, reviewer: str | None = None
+    ) -> list[dict[str, Any]]:
+        """Return all cases of a view, "mine", "open" or "closed", in the order of the work."""
+        asked = {"view": view, "segment": segment, "reviewer": reviewer, "limit": _PIECE}
+        found: list[dict[str, Any]] = []
+        while True:
+            asked["before"] = found[-1]["id"] if found else None
+            given = {name: value for name, value in asked.items() if value is not None}
+            piece = self._ask("GET", f"/cases?{urlencode(given)}")["cases"]
+            found += piece
+            if len(piece) < _PIECE:
+                return found
+
+    def next(self, *, reviewer: str | None = None, seconds: float = 1_800) -> Any:
+        """Claim the next case and return it; None if there is none."""
+        body = {"reviewer": reviewer, "seconds": seconds}
+        return self._ask("POST", "/next", body)["case"]
+
+    def claim(
+        self, case: str, *, reviewer: str | None = None, seconds: float = 1_800
+    ) -> dict[str, Any]:
+        """Claim a flagged case for some time; a key of a person needs no reviewer."""
         body = {"id": case, "reviewer": reviewer, "seconds": seconds}
         return dict(self._ask("POST", "/claims", body))
 
-    def tell(self, case: str, *, rare: bool, reviewer: str, note: str | None = None) -> int:
-        """Tell the outcome of a case; return its number."""
+    def release(
+        self, case: str, *, reviewer: str | None = None, decline: bool = False
+    ) -> dict[str, Any]:
+        """Give a case back, or decline it; return who holds it now.
+
+        Without an answer nobody knows whether that has happened: this is an error.
+        """
+        body = {"id": case, "reviewer": reviewer, "decline": decline}
+        return dict(self._ask("POST", "/releases", body, again=False))
+
+    def tell(
+        self,
+        case: str,
+        *,
+        rare: bool | None,
+        reviewer: str | None = None,
+        note: str | None = None,
+    ) -> int:
+        """Tell the outcome of a case, None if nobody can tell; return its number."""
         body = {"id": case, "rare": rare, "reviewer": reviewer, "note": note}
         # Asked again after another reviewer's outcome, it must not count as a second one.
         key = {"Idempotency-Key": uuid.uuid4().hex}
         return int(self._ask("POST", "/outcomes", body, key)["number"])
+
+    def assign(self) -> dict[str, Any]:
+        """Assign all open cases that nobody holds to those who are there."""
+        return dict(self._ask("POST", "/assignments"))
+
+    def me(self) -> dict[str, Any]:
+        """Return who asks, with which role, and for which queues."""
+        return dict(self._ask("GET", "/v1/me"))
+
+    def reviewers(self) -> list[dict[str, Any]]:
+        """Return all reviewers, and how many open cases each holds."""
+        return list(self._ask("GET", "/v1/reviewers")["reviewers"])
+
+    def set_reviewer(self, name: str, minutes: float, **more: Any) -> None:
+        """Add or change a reviewer; more are `segments`, `queues` and `absent_until`."""
+        self._ask("PUT", f"/v1/reviewers/{quote(name, safe='')}", {"minutes": minutes, **more})
+
+    def drop_reviewer(self, name: str) -> None:
+        """Remove a reviewer; the cases that were assigned to them go to others."""
+        self._ask("DELETE", f"/v1/reviewers/{quote(name, safe='')}")
+
+    def make_queue(self, name: str, **settings: Any) -> dict[str, Any]:
+        """Make a queue with a `count`, an `effort` or a `staff`, and perhaps a `period`."""
+        return dict(self._ask("POST", "/v1/queues", {"name": name, **settings}, again=False))
+
+    def set_shadow(self, model: bytes) -> dict[str, Any]:
+        """Let another model, a file as bytes, score the same cases; it decides nothing."""
+        return dict(self._ask("PUT", "/shadow", model))
+
+    def compare_shadow(self) -> dict[str, Any]:
+        """Compare the shadow model with the model in force."""
+        return dict(self._ask("GET", "/shadow"))
+
+    def end_shadow(self) -> dict[str, Any]:
+        """Let the model in force score alone again."""
+        return dict(self._ask("DELETE", "/shadow"))
+
+    def promote(self) -> dict[str, Any]:
+        """Let the shadow model decide; asked twice, the two would change places again."""
+        return dict(self._ask("POST", "/promote", again=False))
+
+    def go_back(self) -> dict[str, Any]:
+        """Let the model before decide again."""
+        return dict(self._ask("POST", "/back", again=False))
 
     def set_capacity(
         self,
         count: int | None = None,
         *,
         effort: float | None = None,
+        staff: float | None = None,
         begins: float | str | None = None,
     ) -> dict[str, Any]:
-        """Change the capacity, now or from a moment on: so many flags, or so much effort."""
-        body = {"count": count, "effort": effort, "from": begins}
+        """Change the capacity, now or from a moment on: so many flags, or so much effort.
+
+        With `staff`, it is what those can do who are there, if each flag takes so many minutes.
+        """
+        body = {"count": count, "effort": effort, "staff": staff, "from": begins}
         return dict(self._ask("PUT", "/capacity", body))
 
     def observe(self, cases: Iterable[dict[str, Any]]) -> int:
@@ -255,14 +341,17 @@ class Client:
         """Send a request; return the response, and its JSON or an empty object."""
         if self._link is None:
             secure = self._parts.scheme == "https"
-            kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
-            self._link = kind(str(self._parts.hostname), self._parts.port, timeout=self._timeout)
-        content = None if body is None else json.dumps(body, allow_nan=False).encode()
+            link = http.client.HTTPSConnection if secure else http.client.HTTPConnection
+            self._link = link(str(self._parts.hostname), self._parts.port, timeout=self._timeout)
+        is_file = isinstance(body, bytes)
+        content = body if is_file or body is None else json.dumps(body, allow_nan=False).encode()
         if content is not None:
-            headers = {**headers, "Content-Type": "application/json"}
+            kind = "octet-stream" if is_file else "json"
+            headers = {**headers, "Content-Type": f"application/{kind}"}
         if self._key is not None:
             headers = {**headers, "Authorization": f"Bearer {self._key}"}
-        self._link.request(method, self._base + path, content, headers)
+        whole = path if path.startswith("/v1/") else self._base + path
+        self._link.request(method, self._root + whole, content, headers)
         response = self._link.getresponse()
         raw = response.read()
         try:

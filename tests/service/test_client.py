@@ -46,6 +46,39 @@ def test_a_client_decides_and_reviews(client):
     assert [entry["seq"] for entry in client.log(after=3)] == [4, 5, 6]
 
 
+def test_a_client_shares_the_work(client, monkeypatch):
+    """Reviewers, assignments, the next case, releases, and a queue of one's own."""
+    monkeypatch.setattr("shortlist.client._PIECE", 2)
+    client.set_capacity(50)
+    assert all(each.flag for each in client.decide_many([case(f"{n}", 900.0) for n in range(5)]))
+    client.set_reviewer("kim & co", 3, segments=None)
+    assert client.set_capacity(staff=1)["count"] == 3
+    assert len(client.assign()["assigned"]) + len(client.cases("mine", reviewer="kim & co")) >= 3
+    assert [each["held"] for each in client.reviewers()] == [3]
+    held = client.next(reviewer="kim & co")["id"]
+    assert client.release(held, reviewer="kim & co", decline=True)["holder"] is None
+    assert client.tell(held, rare=None, reviewer="lee") == 1
+    assert [len(client.cases(view)) for view in ("open", "closed")] == [4, 1]
+    client.drop_reviewer("kim & co")
+    assert client.reviewers() == []
+    assert client.make_queue("north", count=3)["capacity"] == 3
+    assert client.me() == {"name": None, "role": "all", "queues": ["default", "north"]}
+
+
+def test_a_client_tries_a_model_before_it_decides(client, model_file, tmp_path):
+    """A shadow model, the comparison, and the way there and back."""
+    import zipfile
+
+    other = tmp_path / "other"
+    other.write_bytes(model_file.read_bytes())
+    with zipfile.ZipFile(other, "a") as archive:
+        archive.comment = b"another version"
+    assert client.set_shadow(other.read_bytes())["shadow"] == 2
+    assert client.compare_shadow()["verdict"] == "not enough evidence"
+    assert (client.promote()["model"], client.go_back()["model"]) == (2, 1)
+    assert client.end_shadow()["shadow"] == 0
+
+
 def test_a_long_list_comes_in_pieces(client, monkeypatch):
     """Whatever fits into one answer, the client returns every flagged case once, by score."""
     client.set_capacity(9)

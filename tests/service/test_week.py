@@ -72,6 +72,8 @@ class Week:
         answer = self.client.request(method, path, json=body, headers=headers)
         if answer.status_code >= 500:
             self.crashes += 1
+            vars(self.client.service.store).pop("finish", None)
+            self.client.service.store.close()
             self.stack.close()
             self.start()
             answer = self.client.request(method, path, json=body, headers=headers)
@@ -107,6 +109,12 @@ class Week:
             assert taken * MINUTES <= PEOPLE[name][0]
             assert not any((id, name) in self.declined for id in held)
 
+    def is_able(self, name, each):
+        """Whether a person knows the country of a case, and has not declined it."""
+        known = PEOPLE[name][1]
+        is_known = known is None or each["segment"] in known
+        return is_known and (each["id"], name) not in self.declined
+
     def check_morning(self):
         """What is assigned is worth as much as a linear programme finds."""
         free = [each for each in self.cases("open") if each["holder"] is None]
@@ -116,25 +124,14 @@ class Week:
         assert told["left"] == len(free) - len(told["assigned"])
         if not free or not names:
             return 0
-        able = np.array(
-            [
-                [
-                    PEOPLE[name][1] is None or each["segment"] in PEOPLE[name][1]
-                    for name in names
-                    if (each["id"], name) not in self.declined or True
-                ]
-                for each in free
-            ]
-        )
-        for row, each in enumerate(free):
-            for column, name in enumerate(names):
-                able[row, column] &= (each["id"], name) not in self.declined
+        able = np.array([[self.is_able(name, each) for name in names] for each in free])
         n, m = able.shape
         room = [PEOPLE[name][0] - MINUTES * held[name] for name in names]
         scores = np.array([each["score"] for each in free])
+        once, minutes = np.kron(np.eye(n), np.ones(m)), np.kron(np.full(n, MINUTES), np.eye(m))
         best = linprog(
             -np.repeat(scores, m),
-            A_ub=np.vstack([np.kron(np.eye(n), np.ones(m)), np.kron(np.full(n, MINUTES), np.eye(m))]),
+            A_ub=np.vstack([once, minutes]),
             b_ub=[*np.ones(n), *room],
             bounds=[(0, float(each)) for each in able.ravel()],
         )
