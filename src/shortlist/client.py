@@ -164,26 +164,14 @@ class Client:
         """Return the decision about a case, and its outcomes."""
         return dict(self._ask("GET", f"/decisions/{quote(case, safe='')}"))
 
-    def listed(self, *, limit: int | None = None) -> list[dict[str, Any]]:
-        """Return the flagged cases of the present period, the highest score first.
-
-        `None` returns all of them; they are fetched in pieces.
-        """
-        found: dict[str, dict[str, Any]] = {}  # a new flag moves others to the next piece
-        skip = 0
-        while limit is None or len(found) < limit:
-            most = _PIECE if limit is None else min(_PIECE, limit - len(found))
-            piece = self._ask("GET", f"/list?limit={most}&skip={skip}")["cases"]
-            found |= {each["id"]: each for each in piece}
-            skip += len(piece)
-            if len(piece) < most:
-                break
-        return sorted(found.values(), key=lambda each: -each["score"])
+    def listed(self) -> list[dict[str, Any]]:
+        """Return the flagged cases of the present period, the highest score first."""
+        return self.cases("period")
 
     def cases(
         self, view: str = "open", *, segment: str | None = None, reviewer: str | None = None
     ) -> list[dict[str, Any]]:
-        """Return all cases of a view, "mine", "open" or "closed", in the order of the work."""
+        """Return all cases of a view: "mine", "open", "closed", or those of this "period"."""
         asked = {"view": view, "segment": segment, "reviewer": reviewer, "limit": _PIECE}
         found: list[dict[str, Any]] = []
         while True:
@@ -239,7 +227,7 @@ class Client:
         return dict(self._ask("GET", "/v1/me"))
 
     def reviewers(self) -> list[dict[str, Any]]:
-        """Return all reviewers, and how many open cases each holds."""
+        """Return all reviewers."""
         return list(self._ask("GET", "/v1/reviewers")["reviewers"])
 
     def set_reviewer(self, name: str, minutes: float, **more: Any) -> None:

@@ -142,8 +142,10 @@ def test_no_more_flags_than_the_capacity(service):
     status = service.get(f"{BASE}/status").json()
     assert 0 < flags <= 5
     assert (status["used"], status["remaining"], status["seen"]) == (flags, 5 - flags, 100)
-    listed, rest = (service.get(f"{BASE}/list?{part}").json() for part in ("limit=1", "skip=1"))
-    assert listed["flagged"] == rest["flagged"] == flags
+    listed = service.get(f"{BASE}/cases?view=period&limit=1").json()
+    last = listed["cases"][0]["id"]
+    rest = service.get(f"{BASE}/cases", params={"view": "period", "before": last}).json()
+    assert listed["total"] == rest["total"] == flags
     assert (len(listed["cases"]), len(rest["cases"])) == (1, flags - 1)
 
 
@@ -156,8 +158,8 @@ def test_reviewers_claim_and_tell_outcomes(service):
     other = service.post(f"{BASE}/claims", json={**claim, "reviewer": "lee"})
     assert [each.status_code for each in (first, again, other)] == [200, 200, 409]
     assert first.json()["expires"] < again.json()["expires"]
-    [listed] = service.get(f"{BASE}/list").json()["cases"]
-    assert (listed["id"], listed["claimed_by"], listed["outcome"]) == ("top", "kim", None)
+    [listed] = service.get(f"{BASE}/cases?view=period").json()["cases"]
+    assert (listed["id"], listed["holder"], listed["outcome"]) == ("top", "kim", None)
     assert listed["reasons"][0]["column"] == "amount"
     outcome = {"id": "top", "rare": True, "reviewer": "kim"}
     told = [service.post(f"{BASE}/outcomes", json=outcome) for _ in range(2)]
@@ -197,9 +199,9 @@ def test_the_status_and_the_list_read_each_outcome_once(tmp_path, model_file):
             )
         store.link.set_progress_handler(count, 10_000)
         status = client.get(f"{BASE}/status").json()
-        listed = client.get(f"{BASE}/list?limit=1").json()
-    assert status["precision"]["reviewed"] == listed["flagged"] == n
-    assert listed["cases"][0]["outcome"] is True
+        listed = client.get(f"{BASE}/cases?view=period&limit=1").json()
+    assert status["precision"]["reviewed"] == listed["total"] == n
+    assert listed["cases"][0]["outcome"]["rare"] is True
     assert 0 < steps <= 400 * n
 
 
@@ -337,7 +339,6 @@ OPERATIONS = {
     "queues": ("GET", "/v1/queues", None),
     "decide": ("POST", "/v1/queues/{q}/decisions", case("a")),
     "case": ("GET", "/v1/queues/{q}/decisions/a", None),
-    "list": ("GET", "/v1/queues/{q}/list", None),
     "claim": ("POST", "/v1/queues/{q}/claims", {"id": "a"}),
     "outcome": ("POST", "/v1/queues/{q}/outcomes", {"id": "a", "rare": True}),
     "capacity": ("PUT", "/v1/queues/{q}/capacity", {"count": 5}),

@@ -67,7 +67,7 @@ def test_probes_make_detection_knowable(tmp_path, model_file):
         assert "no probe has an outcome" in service.get(f"{BASE}/status").json()["detection_note"]
         probes = {a["id"] for a in told if a["selected_by"] == "probe"}
         assert 0 < len(probes) < sum(a["flag"] for a in told) <= 40
-        listed = service.get(f"{BASE}/list").json()["cases"]
+        listed = service.get(f"{BASE}/cases?view=period&limit=1000").json()["cases"]
         assert {each["id"] for each in listed if each["probe"]} == probes
         for each in listed:
             outcome = {"id": each["id"], "rare": each["score"] > 0.5, "reviewer": "kim"}

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ..online.decisions import PROBE
-from ._api import CaseId, Name, Problem, Seq
+from ._api import CaseId, Name, Problem
 from ._decider import answer_of
 from ._service import Call
 from ._status import QueueView
@@ -37,8 +37,13 @@ _VIEWS = {
     "mine": f"{OPEN} AND claim.reviewer = ?",
     "open": OPEN,
     "closed": "outcome.number IS NOT NULL",
+    "period": "log.period = ?",
 }
-_AS_CLOSED = "log.queue, -outcome.number, log.seq"  # the latest outcome first
+# The latest outcome first, and the highest score; other views are in working order.
+_ORDERS = {
+    "closed": "log.queue, -outcome.number, log.seq",
+    "period": "log.queue, -log.score, log.seq",
+}
 # What would tell a reviewer that a case is a probe.
 _TELLING = ("threshold", "reason", "selected_by", "inclusion")
 
@@ -99,69 +104,6 @@ def find_flagged(store: Store, queue: int, where: str, *values: Any) -> list[Fla
 # --- lists of cases -------------------------------------------------------------------------------
 
 
-class ListQuery(Struct):
-    """Which part of the list of a period; -1 is the present one."""
-
-    period: Annotated[int, Meta(ge=-1, le=1 << 53)] = -1
-    limit: Annotated[int, Meta(ge=1, le=1_000)] = 200
-    skip: Seq = 0
-
-
-class Listed(Struct):
-    """A flagged case; reviewers with a key are not shown which are probes."""
-
-    id: str
-    score: float
-    at: float
-    slot: int
-    reasons: list[dict[str, Any]]
-    claimed_by: str | None
-    claim_expires: float | None
-    outcome: bool | None
-    closed: bool
-    probe: bool | UnsetType
-
-
-class Listing(Struct):
-    """Flagged cases of a period, and how many there are."""
-
-    queue: str
-    period: int
-    flagged: int
-    cases: list[Listed]
-
-
-def list_cases(call: Call, query: ListQuery) -> Listing:
-    """The flagged cases of a period, the highest score first."""
-    row = call.row
-    period = query.period if query.period >= 0 else QueueView(call, row).number
-    [(flagged,)] = call.store.query(
-        "SELECT count(*) FROM log WHERE queue = ? AND period = ? AND slot IS NOT NULL",
-        row.id,
-        period,
-    )
-    order = "log.period = ? ORDER BY log.score DESC, log.seq LIMIT ? OFFSET ?"
-    cases = find_flagged(call.store, row.id, order, period, query.limit, query.skip)
-    reasons = _reasons(call, cases)
-    listed = []
-    for case in cases:
-        entry, is_held = case.entry, case.outcome is None
-        listed.append(
-            Listed(
-                case.id, entry.score or 0.0, entry.at, entry.slot or 0, reasons[entry.seq],
-                case.holder if is_held else None, case.expires if is_held else None,
-                None if case.outcome is None else case.outcome.rare, not is_held,
-                _probe(call, entry),
-            )
-        )  # fmt: skip
-    return Listing(row.name, period, flagged, listed)
-
-
-def _probe(call: Call, entry: Entry) -> bool | UnsetType:
-    """Return whether a case was drawn below the threshold, unless a reviewer must not know."""
-    return UNSET if call.is_blind else entry.code == PROBE
-
-
 def _reasons(call: Call, cases: list[FlaggedCase]) -> dict[int, list[dict[str, Any]]]:
     """Return for each entry the columns that raised its score, by the model that decided."""
     found: dict[int, list[dict[str, Any]]] = {case.entry.seq: [] for case in cases}
@@ -176,7 +118,7 @@ def _reasons(call: Call, cases: list[FlaggedCase]) -> dict[int, list[dict[str, A
 class CasesQuery(Struct):
     """Which cases, of which segment, and after which case of the page before."""
 
-    view: Literal["mine", "open", "closed"] = "open"
+    view: Literal["mine", "open", "closed", "period"] = "open"
     segment: Annotated[str, Meta(max_length=200)] | None = None
     reviewer: Name | None = None
     before: CaseId | None = None
@@ -213,7 +155,7 @@ class ReviewCases(Struct):
 
 
 def review_cases(call: Call, query: CasesQuery) -> ReviewCases:
-    """The open cases of all periods in working order, those of one reviewer, or closed ones.
+    """The open cases of all periods in working order, one reviewer's, closed ones, or a period's.
 
     Earlier periods come first. Within a period the highest score does; in a queue with probes,
     the earliest flag, because the place of a probe would give it away.
@@ -222,10 +164,12 @@ def review_cases(call: Call, query: CasesQuery) -> ReviewCases:
     where, values = _VIEWS[query.view], list[Any]()
     if query.view == "mine":
         values.append(call.reviewer(query.reviewer))
+    elif query.view == "period":
+        values.append(view.number)
     if query.segment is not None:
         where += f" AND {store.field} = ?"
         values += [view.settings.segment or "", query.segment]
-    order = _AS_CLOSED if query.view == "closed" else working_order(view.settings)
+    order = _ORDERS.get(query.view, working_order(view.settings))
     [(total,)] = select_flagged(store, view.row.id, "count(*)", where, *values)
     if query.before is not None:
         place = select_flagged(store, view.row.id, order, "log.case_id = ?", query.before)
@@ -272,7 +216,7 @@ def to_review(call: Call, view: QueueView, cases: list[FlaggedCase]) -> list[Rev
             case.id, None if hides_score else case.entry.score, case.entry.at,
             settings.periods.bounds(case.entry.period)[1], case.entry.period,
             reasons[case.entry.seq], case.holder, case.expires, case.assigned, case.outcome, 1,
-            case.segment(settings), _probe(call, case.entry),
+            case.segment(settings), UNSET if call.is_blind else case.entry.code == PROBE,
         )
         for case in cases
     ]  # fmt: skip

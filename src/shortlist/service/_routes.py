@@ -32,7 +32,7 @@ _MOST_CASES = 1_024
 async def decide(call: Call, body: Cases) -> Answers:
     """Decide about a case, or about a list of up to 1,024."""
     cases = body if isinstance(body, list) else [body]
-    names, key = call.service.decider(call.queue).id_fields, call.key_id
+    names, key = call.service.decider(call.queue).id_fields, call.key.id or None
     if len(cases) > _MOST_CASES:
         raise Problem(413, "too-large", f"A request may have {_MOST_CASES:,} cases.")
     waiting = [
@@ -157,8 +157,6 @@ class QueueBody(Struct, forbid_unknown_fields=True):
     like: str = "default"
     period: Annotated[float, Meta(ge=1, le=1e9)] | str | None = None
     segment: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
-    worth: float | None = None
-    probe: Annotated[float, Meta(ge=0, lt=1)] = 0.0
 
 
 async def make_queue(call: Call, body: QueueBody) -> _status.Queue:
@@ -177,18 +175,17 @@ def _make_queue(call: Call, body: QueueBody) -> None:
     if sum(each is not None for each in given) != 1:
         raise Problem(422, "invalid-value", "A queue needs one of 'count', 'effort' and 'staff'.")
     amount: float = body.effort or body.count or 0
+    model = models_of(call.store, like.id)[0]
     try:
         settings = settings_for(
-            call.service.models.get(models_of(call.store, like.id)[0], call.store),
+            call.service.models.get(model, call.store),
             max(1, amount),
             of_work=kept.of_work if body.staff is not None else body.effort is not None,
-            worth=body.worth,
-            probe=body.probe,
             period=kept.period if body.period is None else body.period,
             starts_at=kept.starts_at,
             segment=body.segment,
         )
-        model, of_total = models_of(call.store, like.id)[0], like.total is not None
+        of_total = like.total is not None
         is_new = add_queue(call.store, body.name, settings, amount, model, of_total=of_total)
     except ValueError as error:
         raise Problem(422, "invalid-value", str(error)) from None
@@ -353,7 +350,6 @@ ROUTES = (
     Route("assign", "POST", f"{_QUEUE}/assignments", _staff.assign_now),
     Route("release", "POST", f"{_QUEUE}/releases", _staff.release_case),
     Route("case", "GET", f"{_QUEUE}/decisions/{{case}}", _reviews.find_case),
-    Route("list", "GET", f"{_QUEUE}/list", _reviews.list_cases),
     Route("claim", "POST", f"{_QUEUE}/claims", _reviews.claim_case),
     Route("outcome", "POST", f"{_QUEUE}/outcomes", _reviews.add_outcome),
     Route("capacity", "PUT", f"{_QUEUE}/capacity", change_capacity),

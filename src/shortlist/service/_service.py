@@ -281,20 +281,10 @@ class Call(NamedTuple):
                 return row
         raise Problem(404, "not-found", f"There is no queue {self.queue!r:.80}.")
 
-    @property
-    def key_id(self) -> str | None:
-        """The name of the key."""
-        return self.key.id or None
-
     def check_room(self, action: str) -> None:
         """Raise a problem if too many cases wait for another one to be decided."""
         if action == "decide":
             self.service.decider(self.queue).check_room()
-
-    @property
-    def leads(self) -> bool:
-        """Whether those who ask may change the work of others."""
-        return self.key.role == "manage"
 
     @property
     def is_blind(self) -> bool:
@@ -318,7 +308,7 @@ class Call(NamedTuple):
 
     async def change(self, request: Request) -> Any:
         """Make a change that all workers follow; return its place in the log."""
-        request.key_id = self.key_id
+        request.key_id = self.key.id or None
         answers = await self.service.decide(self.queue, request)
         for answer in answers:
             if isinstance(answer, Problem):

@@ -47,14 +47,13 @@ class ReviewerBody(Struct, forbid_unknown_fields=True):
 
 
 class Reviewer(Struct):
-    """A person who reviews cases, and how many open ones they hold in all queues."""
+    """A person who reviews cases."""
 
     name: str
     minutes: float
     segments: list[str] | None
     queues: list[str] | None
     absent_until: float | None
-    held: int = 0
 
     def is_there(self, queue: str, at: float) -> bool:
         """Whether the person reviews the cases of a queue at a moment."""
@@ -123,6 +122,12 @@ class Staff(NamedTuple):
         has_time = self.time_of(case) <= self.room[person.name]
         return is_able and has_time and (case.entry.seq, person.name) not in self.declined
 
+    def cases_for(self, person: Reviewer) -> list[FlaggedCase]:
+        """Return the free cases that a person may take, in the order of the work."""
+        return [
+            case for case in self.cases if person in self.people and self.may_take(person, case)
+        ]
+
     def assign(self) -> list[tuple[FlaggedCase, str]]:
         """Return who gets which case: the most worth that skills and time allow."""
         cases, people = self.cases, self.people
@@ -138,11 +143,8 @@ class Staff(NamedTuple):
             columns = assign(values, limits, ids=[case.id for case in cases]) - 1
         else:
             columns = _pack(self._worth(), times, room, allowed)
-        return [
-            (case, people[column].name)
-            for case, column in zip(cases, columns, strict=True)
-            if column >= 0
-        ]
+        chosen = zip(cases, columns, strict=True)
+        return [(case, people[column].name) for case, column in chosen if column >= 0]
 
     def _worth(self) -> Any:
         """Return what each case is worth: its score, times its effort if scores are per effort.
@@ -324,18 +326,8 @@ class Assignments(Struct):
 
 
 def list_reviewers(call: Call) -> Reviewers:
-    """All reviewers, and how many open cases each holds."""
-    people = read_reviewers(call.store)
-    for row in call.store.queues():
-        held = dict(
-            select_flagged(
-                call.store, row.id, "claim.reviewer, count(*)",
-                f"{OPEN} AND claim.reviewer IS NOT NULL GROUP BY claim.reviewer",
-            )
-        )  # fmt: skip
-        for each in people:
-            each.held += held.get(each.name, 0)
-    return Reviewers(people)
+    """All reviewers."""
+    return Reviewers(read_reviewers(call.store))
 
 
 async def set_reviewer(call: Call, body: ReviewerBody) -> Reviewers:
@@ -390,7 +382,7 @@ def release_case(call: Call, body: ReleaseBody) -> Assigned:
     """Give a case back, or decline it: then somebody else gets it, if there is time."""
     store, view = call.store, QueueView(call, call.row)
     with store.write():
-        reviewer = None if call.leads else call.reviewer(body.reviewer)
+        reviewer = None if call.key.role == "manage" else call.reviewer(body.reviewer)
         case = _reviews.find_held(call, body.id, reviewer)
         if case.outcome is not None or case.holder is None:
             raise Problem(409, "not-held", f"Nobody holds the case {case.id!r:.100}.")
@@ -420,14 +412,9 @@ def next_case(call: Call, body: NextBody) -> Next:
         found = find_flagged(store, view.row.id, mine, reviewer)
         if not found:
             staff = Staff.read(store, view.row, view.at)
-            known = [each for each in read_reviewers(store) if each.name == reviewer]
-            there = [each for each in staff.people if each.name == reviewer]
-            found = [
-                case
-                for case in staff.cases
-                if not known or any(staff.may_take(each, case) for each in there)
-            ][:1]
-        for case in found:
+            people = {each.name: each for each in read_reviewers(store)}
+            found = staff.cases if reviewer not in people else staff.cases_for(people[reviewer])
+        for case in found[:1]:
             _reviews.take(call, case, reviewer, body.seconds)
             found = find_flagged(store, view.row.id, "log.seq = ?", case.entry.seq)
     return Next(next(iter(_reviews.to_review(call, view, found)), None))

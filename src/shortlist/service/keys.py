@@ -18,7 +18,7 @@ from ._api import Problem, check_name
 from .store import COMMAND, Store
 
 _ALWAYS = frozenset({"queues", "status", "case", "me"})
-_READ = _ALWAYS | {"list", "cases", "backlog", "reviewers", "log", "metrics", "shadow"}
+_READ = _ALWAYS | {"cases", "backlog", "reviewers", "log", "metrics", "shadow"}
 # What a key for some queues may not do.
 _EVERYWHERE = frozenset(
     {"total", "make_queue", "set_reviewer", "drop_reviewer", "undelivered", "send_again"}
@@ -26,7 +26,7 @@ _EVERYWHERE = frozenset(
 #: What each role may do: names of routes.
 ROLES = {
     "decide": _ALWAYS | {"decide", "observe"},
-    "review": _ALWAYS | {"list", "cases", "claim", "next", "release", "outcome"},
+    "review": _ALWAYS | {"cases", "claim", "next", "release", "outcome"},
     "manage": _READ
     | _EVERYWHERE
     | {"capacity", "model", "set_shadow", "end_shadow", "promote", "back", "assign", "release"},
