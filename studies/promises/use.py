@@ -11,6 +11,7 @@ probability of an overrun and the one that is reached; for "expected", which pro
 share of the capacity. For "simultaneous", the error is that of this capacity alone. Rows are exact,
 except for work and groups: 400 calibrations, whose standard error is in the last column. Groups
 whose sizes differ use less, because they keep the capacity among all calibration items as well.
+Before, folds were stratified: the true rates of their thresholds differed from these.
 """
 
 from __future__ import annotations

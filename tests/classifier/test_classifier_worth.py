@@ -180,8 +180,10 @@ def test_probes_go_with_values_and_worth(cases, fitted, work):
     assert found.flagged.sum() == plain.flagged.sum() == 40
     assert found.is_probe.sum() == 10
     assert (plain.flagged & found.flagged).sum() >= 30
-    below = found.probabilities[~found.flagged]
-    assert np.all((below > 0) & (below < 0.01))
+    below = found.probabilities[found.is_probe | ~found.flagged]
+    assert np.all((below > 0) & (below < 1))
+    assert below.sum() == pytest.approx(10)
+    assert "values" in work or np.all(below < 0.01)
     with pytest.raises(CapacityError, match="budget of work"):
         fitted.select(X[N:], values=values[N:], efforts=np.ones(N), probe=0.1)
 
@@ -242,6 +244,14 @@ def test_controllers_start_from_the_fitted_efforts(cases, fitted):
     X, y, _, _ = (each[:N] for each in cases)
     with pytest.raises(CapacityError, match="fitted without efforts"):
         classifier(Capacity.fraction(0.1)).fit(X, y).controller(Capacity.effort(480))
+
+
+def test_no_controller_promises_a_precision(cases):
+    """Its threshold moves with what comes; the message says where a precision can be had."""
+    X, y, _, _ = (each[:N] for each in cases)
+    precise = classifier(Capacity.fraction(0.1), worth=Worth.precision(0.2)).fit(X, y)
+    with pytest.raises(ValueError, match=r"Worth.precision\(0.2\) .*no controller keeps.*select"):
+        precise.controller(Capacity.count(5), period=86_400)
 
 
 def test_a_probability_of_one_can_be_weighed():

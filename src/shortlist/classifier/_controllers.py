@@ -21,6 +21,12 @@ def controller_of(rule: Rule, capacity: Capacity | None, options: dict[str, Any]
             "Make a BudgetController or QuantileTracker for each of them, and pass it the "
             "scores of its segment."
         )
+    if rule.terms.promises_precision:
+        raise ValueError(
+            f"worth={rule.terms.worth!r} promises a precision, which no controller keeps: its "
+            "threshold moves with the cases that come. Decide by the threshold of the classifier "
+            "(flag, predict), make lists of batches (select), or leave worth out."
+        )
     capacity = check_capacity(rule.capacity if capacity is None else capacity)
     options = {"calibration_scores": rule.calibration_scores, **options}
     if capacity.kind == "effort":

@@ -12,13 +12,14 @@ allows, the most suspicious first, the list takes the first k, for the largest k
 .. math:: p_{(k)} \le (1 - \text{precision}) \, k / N.
 
 Then the share of common items on the list, 0 if it is empty, is on average at most
-1 - precision, for any model and any distribution of scores, if new items that are common are
-exchangeable with the calibration items that are. Proof: the p-values of common items depend on each
-other positively (Bates et al., Annals of Statistics 51, 2023). Each item of the list has a p-value
-of at most (1 - precision) times the length of the list / N, and no p-value that grows makes the
-list longer (Blanchard and Roquain, Electronic Journal of Statistics 2, 2008). Jin and Candès, JMLR
-24 (2023), have the rule without a capacity. A longer list that is cut to the capacity afterwards
-would not do: its items had to pass a weaker test.
+1 - precision, for any model and any distribution of scores, if the new items that are common and
+the calibration items that are can be exchanged, all together: new items that avoid each other are
+not like this, even if each by itself is like a calibration item. Proof: the p-values of common
+items depend on each other positively (Bates et al., Annals of Statistics 51, 2023). Each item of
+the list has a p-value of at most (1 - precision) times the length of the list / N, and no p-value
+that grows makes the list longer (Blanchard and Roquain, Electronic Journal of Statistics 2, 2008).
+Jin and Candès, JMLR 24 (2023), have the rule without a capacity. A longer list that is cut to the
+capacity afterwards would not do: its items had to pass a weaker test.
 """
 
 from __future__ import annotations
