@@ -12,7 +12,7 @@ from .distributed.engine import BLOCK, FEW, Engine, Plan, blocks_of, ranked
 from .distributed.functions import Functions
 from .exceptions import TableError
 
-__all__ = ["calibrate", "evaluate", "flag", "sample", "score", "select"]
+__all__ = ["calibrate", "evaluate", "flag", "score", "select"]
 
 # Expressions that only read files, or rows that are kept: they may be computed again.
 _CHEAP = (
@@ -114,5 +114,5 @@ def _mapped(frame: Any, shipped: tuple[Any, Any]) -> Any:
 
 
 _functions = Functions(DaskEngine())
-select, calibrate, sample = _functions.select, _functions.calibrate, _functions.sample
+select, calibrate = _functions.select, _functions.calibrate
 score, flag, evaluate = _functions.score, _functions.flag, _functions.evaluate

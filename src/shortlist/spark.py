@@ -23,7 +23,6 @@ __all__ = [
     "decide_stream",
     "evaluate",
     "flag",
-    "sample",
     "score",
     "select",
 ]
@@ -274,5 +273,5 @@ def decide_rows(saved: str, parts: Any, names: dict[str, str]) -> tuple[Any, str
 
 
 _functions = Functions(SparkEngine())
-select, calibrate, sample = _functions.select, _functions.calibrate, _functions.sample
+select, calibrate = _functions.select, _functions.calibrate
 score, flag, evaluate = _functions.score, _functions.flag, _functions.evaluate

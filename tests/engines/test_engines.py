@@ -104,21 +104,6 @@ def test_bad_tables_are_refused(engine, change, words):
         listed(engine, engine.table(frame, 3), Capacity.count(5))
 
 
-def test_samples(engine):
-    """All rare rows, the same others on every engine, and weights that add up to all rows."""
-    frame = make_frame("tied")
-    frame["note"] = np.where(frame.index % 50 == 0, "rare", "b")
-    options = {"target": "note", "rare_label": "rare", "id": "case"}
-    got = engine.rows(engine.functions.sample(engine.table(frame, 4), 0.25, **options))
-    assert (got["note"] == "rare").sum() == 60
-    assert set(got.groupby("note")["weight"].unique().map(tuple)) == {(1.0,), (4.0,)}
-    assert abs(got["weight"].sum() - N) < 300
-    drawn = (frame["note"] == "rare") | (hash_ids(frame["case"].to_numpy(), seed=1) < 0.25)
-    assert set(got["case"]) == set(frame["case"][drawn])
-    with pytest.raises(ValueError, match="share must be above 0"):
-        engine.functions.sample(engine.table(frame, 4), 0, **options)
-
-
 def test_names_with_dots_and_whole_scores(engine):
     """Any column name, and ranks by scores that are rounded to 64-bit floats."""
     rng, n = np.random.default_rng(2), 300

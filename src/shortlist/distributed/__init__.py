@@ -3,8 +3,8 @@
 from ._local import LocalEngine
 from .functions import Functions
 
-__all__ = ["calibrate", "evaluate", "flag", "sample", "score", "select"]
+__all__ = ["calibrate", "evaluate", "flag", "score", "select"]
 
 _functions = Functions(LocalEngine())
-select, calibrate, sample = _functions.select, _functions.calibrate, _functions.sample
+select, calibrate = _functions.select, _functions.calibrate
 score, flag, evaluate = _functions.score, _functions.flag, _functions.evaluate

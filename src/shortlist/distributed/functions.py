@@ -1,4 +1,4 @@
-"""The six functions of an engine: one piece of code for files, Spark and Dask."""
+"""The five functions of an engine: one piece of code for files, Spark and Dask."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from .._core.extras import load_extra
 from .._core.ids import hash_ids
 from .._core.ranking import Cut
-from .._core.validation import check_number, check_seed
+from .._core.validation import check_seed
 from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError, TableError
 from ..tables import TableModel
@@ -23,10 +23,7 @@ from ..thresholds.samples import ReferencePrevalence
 from ..thresholds.terms import Terms
 from ._models import ModelRows, measure_model, plan_rows
 from ._ranks import ALL, Order, Ranks
-from .engine import TIE_KEY, Engine, Plan, as_columns, check_columns, check_present, table_schema
-
-#: The column with the weights of sampled rows.
-WEIGHT = "weight"
+from .engine import TIE_KEY, Engine, Plan, as_columns, check_columns, table_schema
 
 
 class Functions:
@@ -271,61 +268,6 @@ class Functions:
         rows = ModelRows(model, id, segment, target)
         return measure_model(self._engine, self._engine.opened(table, passes=2), rows)
 
-    def sample(
-        self,
-        table: Any,
-        share: float,
-        *,
-        target: str,
-        rare_label: Any,
-        id: str,
-        random_state: Any = None,
-    ) -> Any:
-        """Keep all rare rows and a share of the others, with weights, to train in memory.
-
-        A hash of the ids draws the sample, so the same rows are drawn however they are divided.
-
-        Parameters
-        ----------
-        table
-            As for `select`.
-        share : float
-            Share of the other rows to keep, above 0 and at most 1.
-        target, rare_label : str, label
-            The column with the labels, and the label of which all rows are kept.
-        id : str
-            The column with the ids.
-        random_state : int, RandomState instance or None, default=None
-            Key of the hash.
-
-        Returns
-        -------
-        pyarrow.Table or data frame
-            The kept rows with all their columns, and `weight`: 1 for rare rows, 1 / share for
-            others.
-
-        Examples
-        --------
-        >>> import pyarrow as pa
-        >>> from shortlist.distributed import sample
-        >>> table = pa.table({"case": range(1000), "fraud": [i % 100 == 0 for i in range(1000)]})
-        >>> drawn = sample(table, 0.1, target="fraud", rare_label=True, id="case")
-        >>> sum(drawn["fraud"].to_pylist()), drawn.num_rows
-        (10, 109)
-        """
-        share = float(check_number("share", share))
-        if not 0 < share <= 1:
-            raise ValueError(f"share must be above 0 and at most 1; got {share:g}.")
-        table = self._engine.opened(table, passes=1)
-        check_present(self._engine.column_types(table), [target])
-        check_columns(self._engine, table, id=id)
-        # Another key than that of the ties: which rows are learned from says nothing about them.
-        seed = (check_seed(random_state) + 1) % 2**64
-        options = {"target": target, "rare_label": rare_label, "id": id, "share": share}
-        kernel = partial(sampled_rows, **options, seed=seed)
-        schema = table_schema(self._engine, table, added={WEIGHT: "double"})
-        return self._engine.map_rows(Plan(table, None, kernel, schema))
-
 
 # --- kernels ---
 
@@ -337,18 +279,6 @@ def listed_rows(block: Any, *, order: Order, cuts: dict[Any, Cut]) -> Any:
     listed = order.before(columns, cuts)
     keys = hash_ids(columns[str(order.id)][listed], seed=order.seed)
     return block.filter(pa.array(listed)).append_column(TIE_KEY, pa.array(keys, pa.float64()))
-
-
-def sampled_rows(
-    block: Any, *, target: str, rare_label: Any, id: str, share: float, seed: int
-) -> Any:
-    """Keep all rare rows, and each other one with a probability that a hash of its id draws."""
-    pa = load_extra("pyarrow", needed_for="Sampling a large table")
-    known = as_columns(block, [target, id])
-    is_rare = np.asarray(known[target] == rare_label, dtype=bool)
-    kept = is_rare | (hash_ids(known[id], seed=seed) < share)
-    weights = np.where(is_rare, 1.0, 1 / share)[kept]
-    return block.filter(pa.array(kept)).append_column(WEIGHT, pa.array(weights))
 
 
 def _wanted(limits: Capacity | Mapping[Any, Capacity], ranks: Ranks) -> dict[Any, int]:
