@@ -50,6 +50,7 @@ SWAP = ("tests/service/test_swap.py",)
 CLOCK = ("tests/service/test_clock.py",)
 SHADOW = ("tests/service/test_shadow.py", "-k", "sqlite or missing or complete or verdict")
 LOG = ("tests/service/test_log.py", "-k", "not postgresql")
+PEOPLE = ("tests/service/test_people.py", "-k", "not postgresql")
 DRIFT = ("tests/service/test_drift_alarm.py", "-k", "first or restart or anew")
 SHIFTS = ("tests/statistical/test_report_drift.py", "-k", "seldom")
 WORK = ("tests/online/test_budget_work.py",)
@@ -225,6 +226,17 @@ MUTANTS = [
     Mutant("any signature will do", "service/audit.py", "is_signed = key is None or hmac", "is_signed = True or hmac", LOG),
     Mutant("a key never ends", "service/keys.py", "return key if time.time() < key.ends else None", "return key", LOG),
     Mutant("a restored period goes on", "service/setup.py", "            if restored:\n", "            if False:\n", LOG),
+    Mutant("another's case is closed", "service/_reviews.py", "if is_anothers and (", "if False and (", PEOPLE),
+    Mutant("any name is believed", "service/_service.py", "if person is None or given not in (None, person):", "if person is None:", PEOPLE),
+    Mutant("any secret vouches", "service/keys.py", 'if not hmac.compare_digest(headers.get(b"x-proxy-secret", b""), secret):', "if False:", PEOPLE),
+    Mutant("minutes that are taken are free", "service/_staff.py", "room[holder] = max(room[holder] - taken, 0)", "room[holder] -= 0", PEOPLE),
+    Mutant("nobody needs a skill", "service/_staff.py", "is_able = person.segments is None or", "is_able = True or", PEOPLE),
+    Mutant("what was declined comes back", "service/_staff.py", "is_able and has_time and (case.entry.seq, person.name) not in self.declined", "is_able and has_time", PEOPLE),
+    Mutant("what changed meanwhile is assigned", "service/_staff.py", "if Staff.read(store, row, at) == staff:", "if True:", PEOPLE),
+    Mutant("minutes count in every queue", "service/_staff.py", "exact(each.minutes) / sum(map(each.reviews, staffed))", "exact(each.minutes)", PEOPLE),
+    Mutant("absent people count", "service/_staff.py", "return self.reviews(queue) and (self.absent_until or 0.0) <= at", "return self.reviews(queue)", PEOPLE),
+    Mutant("a part of a flag is one", "service/_staff.py", "units = int(total /", "units = math.ceil(total /", PEOPLE),
+    Mutant("reviewers see probes", "service/_reviews.py", "UNSET if call.is_blind else case.entry.code == PROBE", "case.entry.code == PROBE", PEOPLE),
     Mutant("no sync of a decision", "service/_sqlite.py", "{'FULL' if self._sync else 'OFF'}", "OFF", DURABLE),
     Mutant("no sync of the folder", "service/stream_file.py", "    sync_folder(path.parent)\n", "", DURABLE),
     Mutant("answer without a record", "service/stream_file.py", "            self._commit(maker.group())\n", "            self._row = maker.group().row\n", DURABLE),

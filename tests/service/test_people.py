@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import LinearConstraint, milp
 
-from shortlist.service._reviews import FlaggedCase
+from shortlist.service._reviews import FlaggedCase, hold
 from shortlist.service._staff import Reviewer, Staff
 from shortlist.service.audit import audit_store
 from shortlist.service.databases import opened
 from shortlist.service.keys import make_key
 from shortlist.service.settings import QueueSettings
 from shortlist.service.store import Entry
-from tests.service.helpers import case, serving
+from tests.service.helpers import case, serving, until
 
 BASE = "/v1/queues/default"
 
@@ -228,6 +228,30 @@ def test_what_absent_people_hold_goes_to_others(team):
     assert lead.put("/v1/reviewers/%00", json={"minutes": 9}).status_code == 422
 
 
+def test_what_somebody_takes_meanwhile_is_not_assigned(team, monkeypatch):
+    """The best assignment is found without the lock: what has changed by then is found again."""
+    team["lead"].put("/v1/reviewers/kim", json={"minutes": 9})
+    flag(team["shop"], "a", "b")
+    find, taken = Staff.assign, []
+
+    def find_slowly(staff):
+        found = find(staff)
+        if not taken:
+            store = team["service"].store
+            [first] = [each for each, _ in found if each.id == "a"]
+            with store.write():
+                hold(store, first, "lee", None)
+                vouch = [("claim", first.entry.queue, first.entry.seq)]
+                store.note(time.time(), "lee", "claim", "default", {}, vouch=vouch)
+            taken.append(first.id)
+        return found
+
+    monkeypatch.setattr(Staff, "assign", find_slowly)
+    assigned = team["lead"].post(f"{BASE}/assignments").json()["assigned"]
+    assert assigned == [{"id": "b", "holder": "kim"}]
+    assert holders(team["lead"]) == ["lee", "kim"]
+
+
 def test_a_capacity_follows_who_is_there(team):
     """By ordinary entries of the log, until somebody sets a number."""
     lead, shop = team["lead"], team["shop"]
@@ -249,6 +273,22 @@ def test_a_capacity_follows_who_is_there(team):
     assert capacity() == 7
     for wrong in ({"staff": 0}, {"staff": 5, "count": 1}, {"staff": 5, "from": 1e10}, {}):
         assert lead.put(f"{BASE}/capacity", json=wrong).status_code == 422
+
+
+def test_time_alone_changes_who_is_there(address, model_file, monkeypatch):
+    """One worker notices for all: when somebody is back, capacity and assignments follow, once."""
+    monkeypatch.setattr("shortlist.service._service._FRESH", 0.1)
+    with serving(address, model_file, count=9) as one, serving(address, None) as two:
+        flag(one, "a", "b")
+        away = {"minutes": 3, "absent_until": time.time() + 3}
+        one.put("/v1/reviewers/kim", json=away)
+        two.put(f"{BASE}/capacity", json={"staff": 1})
+        assert (holders(two), one.get(f"{BASE}/status").json()["capacity"]) == ([None, None], 0)
+        until(lambda: one.get(f"{BASE}/status").json()["capacity"], 3)
+        until(lambda: holders(two), ["kim", "kim"])
+        time.sleep(1)
+        events = [each["event"] for each in one.get(f"{BASE}/log").json()["entries"]]
+    assert [each["count"] for each in events if each and "staff" in each] == [0, 3]
 
 
 def test_people_of_several_queues_are_shared_out(team):

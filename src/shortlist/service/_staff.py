@@ -5,6 +5,7 @@ Minutes are counted in whole thousandths: those of a case are rounded up, those 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import time
@@ -208,7 +209,8 @@ async def follow_staff(service: Service, *, as_leader: bool = False) -> None:
     if as_leader and not await service.ask(service.roster.leads):
         return
     for queue, change in await service.ask(_follow, service.store):
-        await service.decide(queue, Request(kind=CAPACITY, change=change, key_id=_STAFF))
+        with contextlib.suppress(Problem):  # it is tried again soon
+            await service.decide(queue, Request(kind=CAPACITY, change=change, key_id=_STAFF))
 
 
 def _follow(store: Store) -> list[tuple[str, dict[str, Any]]]:
