@@ -163,7 +163,8 @@ def test_evaluations(engine, cases, model):
     from shortlist.tables.rules import measure_rule
 
     new, capacity = cases[2_000:], Capacity.fraction(0.05)
-    got = engine.functions.evaluate(model, engine.table(new, 3), id="case", target="rare")
+    options = {"id": "case", "target": "rare"}
+    got = engine.functions.evaluate(model, engine.table(new, 3), find=0.6, **options)
     X, ids = new[["a", "b", "c"]], new["case"].to_numpy()
     flagged, scores = model.flag(X, ids=ids), model.score_samples(X)
     is_rare = (new["rare"] == "yes").to_numpy()
@@ -175,7 +176,11 @@ def test_evaluations(engine, cases, model):
     scale = own.detection * is_rare.sum() / own.found  # what can be followed up
     low, high = scale * of_rule.low, scale * of_rule.high
     assert got.model == replace(own, detection_interval=(low, high))
-    assert got.curve == points_at(curve_of(is_rare, order), spread_capacities(len(new)))
+    curve = curve_of(is_rare, order)
+    assert got.curve == points_at(curve, spread_capacities(len(new)))
+    assert replace(got.needed, threshold=0) == replace(curve.needed_for(0.6), threshold=0)
+    with pytest.raises(TableError, match=r"find=\.\.\. is a share of the rare cases"):
+        engine.functions.evaluate(model, new, find=60, **options)
 
 
 def curve_of(is_rare, order):

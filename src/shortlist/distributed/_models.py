@@ -189,7 +189,9 @@ def plan_rows(
 # --- what a model finds ---
 
 
-def measure_model(engine: Engine, table: Any, rows: ModelRows) -> Evaluation:
+def measure_model(
+    engine: Engine, table: Any, rows: ModelRows, find: float | None = None
+) -> Evaluation:
     """Measure a model on a labelled table of any size, with any engine."""
     model, known = rows.model, None
     if rows.classifier.capacity.kind == "effort":
@@ -209,7 +211,7 @@ def measure_model(engine: Engine, table: Any, rows: ModelRows) -> Evaluation:
             f"The column {rows.target!r} has {counted.n_rare:,} rare rows of {counted.n_items:,}. "
             "Evaluation needs rare rows and others. Check the target and its labels."
         )
-    measured = evaluation_of(counted, capacity, rules)
+    measured = evaluation_of(counted, capacity, rules, find=find)
     return replace(measured, seen=None if known is None else known.seen_of(np.asarray(seen)))
 
 

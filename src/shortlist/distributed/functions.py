@@ -16,7 +16,7 @@ from .._core.validation import check_seed
 from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError, TableError
 from ..tables import TableModel
-from ..tables.measure import Evaluation
+from ..tables.measure import Evaluation, check_find
 from ..thresholds import CalibratedThreshold
 from ..thresholds.calibrate import calibrate_counts
 from ..thresholds.samples import ReferencePrevalence
@@ -241,6 +241,7 @@ class Functions:
         id: str | None,
         target: str | None = None,
         segment: str | None = None,
+        find: float | None = None,
     ) -> Evaluation:
         """Measure a model on a labelled table that need not fit into memory.
 
@@ -255,18 +256,21 @@ class Functions:
             The column with the labels; `None` takes the target of a table model.
         segment : str, default=None
             The column with the segments, if the model has capacities for them.
+        find : float, default=None
+            A share of the rare cases to find, such as 0.9; says how many reviews that takes.
 
         Returns
         -------
         Evaluation
-            M and its interval, flag rate, precision and the capacity curve.
+            M and its interval, flag rate, precision and the capacity curve; with `find`, `needed`.
         """
+        check_find(find)
         if target is None:
             if not isinstance(model, TableModel):
                 raise TableError("Name the column with the labels: target=...")
             target = model.schema.target
         rows = ModelRows(model, id, segment, target)
-        return measure_model(self._engine, self._engine.opened(table, passes=2), rows)
+        return measure_model(self._engine, self._engine.opened(table, passes=2), rows, find)
 
 
 # --- kernels ---

@@ -152,8 +152,7 @@ def evaluate_table(
         other capacities find. The intervals of a detection are for as large a share of new rows,
         as in reports.
     """
-    if find is not None and not 0 < float(check_number("find", find)) <= 1:
-        raise TableError(f"find=... is a share of the rare cases, such as 0.9; got {find!r}.")
+    check_find(find)
     target = model.schema.target if target is None else target
     work = work or WorkColumns()
     model = model.reading_work(work)
@@ -186,6 +185,12 @@ def evaluate_table(
         groups = {} if segment is None else _by_group(codes, found, find, allowed)
     findings = read.monitor.findings()
     return replace(evaluation, seen=seen, money=money, findings=findings, **groups)
+
+
+def check_find(find: Any) -> None:
+    """Raise an error unless `find` is a share of the rare cases, or None."""
+    if find is not None and not 0 < float(check_number("find", find)) <= 1:
+        raise TableError(f"find=... is a share of the rare cases, such as 0.9; got {find!r}.")
 
 
 def _by_group(
