@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
 EXACT = ("tests/properties/test_exact_promises.py",)
+ENTITIES = ("tests/tables/test_entities.py",)
 WEIGHTED = ("tests/tables/test_weighted_fit.py",)
 DATABASES = ("tests/tables/test_databases.py", "-k", "killed or password or changed or together")
 IDS = ("tests/properties/test_id_laws.py",)
@@ -326,6 +327,10 @@ MUTANTS = [
     Mutant("reviewed rows set a threshold", "tables/fit.py", "    if unlabelled is None:\n        problem", "    if False:\n        problem", WEIGHTED),
     Mutant("a multiple of the reviewed share", "tables/fit.py", 'elif capacity.kind == "multiple":\n        problem', "elif False:\n        problem", WEIGHTED),
     Mutant("the first outcome instead of the latest", "service/reviewed.py", "{LATEST_OUTCOME}", "{LATEST_OUTCOME.replace('DESC', 'ASC')}", ("tests/service/test_reviewed.py",)),
+    Mutant("events with places of their own", "tables/select.py", "names = self.read.rule.number(cases.entities, cases.moments)", "names = np.arange(len(cases))", ENTITIES),
+    Mutant("earlier cases listed again", "tables/select.py", "rule.settle(*event) is None for", "True for", ENTITIES),
+    Mutant("a flag for every event", "tables/flag.py", "is_free = rule.settle(entity, score, self._now) is None", "is_free = True", ENTITIES),
+    Mutant("an allow-list without an end", "tables/cases.py", "found &= cases.moments < np.array(ends)", "pass", ENTITIES),
 ]  # fmt: skip
 
 

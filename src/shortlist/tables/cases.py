@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import KW_ONLY, dataclass, field, replace
@@ -17,11 +18,12 @@ from .._core.arrays import Doubles, Mask
 from .._core.extras import load_extra
 from .._core.ids import is_drawn
 from ..exceptions import TableError
+from ..online import EntityCases
 from ._labels import as_ids, look_damaged
 from ._labels import as_texts as as_texts
 from ._source import INFER_ALL, OpenTable, ReadOptions
 from .column_format import PLAIN
-from .columns import MISSING_CATEGORY, Feature, Place
+from .columns import MISSING_CATEGORY, SOMEWHERE, Feature, Place
 from .model import TableModel
 from .monitor import DriftMonitor
 from .read import open_table
@@ -32,6 +34,8 @@ pd = load_extra("pandas", needed_for="Reading tables")
 pa = load_extra("pyarrow", needed_for="Reading tables")
 load_extra("pyarrow.compute", needed_for="Reading tables")
 
+#: The seconds of a day.
+DAY = 86_400.0
 #: Rows of a block, of the numbers that are gathered.
 _BLOCK_ROWS = 1 << 20
 #: Ids whose looks are compared with those of a list of exclusions.
@@ -46,7 +50,8 @@ class CaseReader:
     """Reads the cases of a table in chunks, and compares them with the model card on the way.
 
     `keep` names columns to carry along, and `taken` those of the output. With `widens`, nothing is
-    written before the end, and whole numbers may be followed by others. Attributes: the `id`
+    written before the end, and whole numbers may be followed by others. `entity` and `time` name
+    columns, and `rule` makes events of an entity one case. Attributes: the `id`
     column, the number of rows read so far, with how many of each segment, `types` of the columns
     carried along, the `monitor` and, at the end, `notes`.
     """
@@ -60,6 +65,9 @@ class CaseReader:
     exclude: Path | None = None
     segment: str | None = None
     turnout: str | None = None
+    entity: str | None = None
+    time: str | None = None
+    rule: EntityCases = field(default_factory=lambda: EntityCases(window=DAY))
     taken: Collection[str] = ()
     widens: bool = False
     reading: ReadOptions | None = None
@@ -77,22 +85,24 @@ class CaseReader:
         schema = self.model.schema
         with schema.open(self.path, reading=self.reading) as source:
             kept, excluded = self._columns(source)
-            named = (self.id, self.segment, self.turnout)
+            named = (self.id, self.segment, self.turnout, self.entity, self.time)
             others = [*kept, *(name for name in named if name is not None)]
             for rows, chunk in schema.chunks(source, target=self.target, also=others):
                 if not len(rows.X):
                     continue
                 cases = self._cases(rows, chunk, kept)
                 self.n_read += len(cases)
-                if excluded is not None and cases.names is not None:
-                    cases = cases.take(np.flatnonzero(~excluded.found(cases.names)))
+                if excluded is not None:
+                    cases = cases.take(np.flatnonzero(~excluded.found(cases, self.entity)))
                 self.monitor.add(cases)
                 yield cases
                 if self.on_progress is not None:
                     self.on_progress(self.n_read)
             if not self.n_read:
                 raise source.without_rows()
-        self.notes = [] if excluded is None else excluded.in_words(self.path, self.id)
+        self.notes = (
+            [] if excluded is None else excluded.in_words(self.path, self.entity or self.id)
+        )
 
     def _columns(self, source: OpenTable) -> tuple[dict[str, str], Exclusions | None]:
         """Check the columns, and return those to carry along by name, and what to leave out."""
@@ -103,14 +113,57 @@ class CaseReader:
                 f"The id column is named {self.id!r}, and so is a column of the output. Rename it "
                 "in the table, or name another one with id=..."
             )
-        for option, name in (("segment", self.segment), ("turnout", self.turnout)):
-            if name is not None:
+        for option in ("segment", "turnout", "entity", "time"):
+            if (name := getattr(self, option)) is not None:
                 source.require([name], f"which {option}=... names")
         wanted = [name for name in _names(source, self.keep) if name != self.id]
         kept = {name: _free(name, (*self.taken, self.id)) for name in wanted}
-        if self.exclude is None:
-            return kept, None
-        return kept, read_exclusions(self.exclude, self.id, source.reading)
+        return kept, None if self.exclude is None else self._excluded(self.exclude, source.reading)
+
+    def _excluded(self, path: Path, reading: ReadOptions) -> Exclusions | None:
+        """Read what to leave out; earlier cases of entities, with scores, are left to the rule."""
+        with open_table(path, reading=ReadOptions().after(reading)) as source:
+            key = self.entity or self.id
+            if key is None:
+                raise TableError(
+                    f"The cases in {path} are found by their ids, and this model has no id column. "
+                    "Name one with id=..."
+                )
+            if self.entity and {key, "score", self.time} <= {*source.columns}:
+                self._begin_earlier(source, key, str(self.time))
+                return None
+            name = source.columns[0] if len(source.columns) == 1 else key
+            source.require([name], "which is the id of the cases to leave out")
+            until = ["until"] if "until" in source.columns else []
+            if until and self.time is None:
+                raise TableError(
+                    f"{path} has a column 'until', and the moments of the cases are not known. "
+                    "Name their column with time=..."
+                )
+            # A list of ids without a heading: the first id is where the heading should be.
+            ends = {} if name == key else {name: math.inf}
+            for chunk in source.chunks([name, *until]):
+                texts = as_texts(chunk[name], name).tolist()
+                last = self.moments(chunk, "until").tolist() if until else [math.inf] * len(texts)
+                for id, end in zip(texts, last, strict=True):
+                    ends[id] = max(end, ends.get(id, -math.inf))
+        return Exclusions(path, {id: end for id, end in ends.items() if id != MISSING_CATEGORY})
+
+    def _begin_earlier(self, source: OpenTable, entity: str, time: str) -> None:
+        """Let the cases of an earlier list begin, in the order of their moments."""
+        for chunk in source.chunks([entity, "score", time]):
+            names, moments = as_ids(chunk[entity], entity).tolist(), self.moments(chunk, time)
+            scores = Feature("score", "numeric").values(chunk["score"])
+            for row in np.argsort(moments, kind="stable").tolist():
+                self.rule.begin(names[row], names[row], float(scores[row]), float(moments[row]))
+
+    def moments(self, chunk: Any, name: str, place: Place = SOMEWHERE) -> Doubles:
+        """Return a column of dates, or of seconds, in seconds."""
+        features = {f.name: f for f in self.model.schema.features if f.kind in ("date", "numeric")}
+        usual = Feature(name, "date", PLAIN.adapted(name, self.reading or INFER_ALL))
+        feature = features.get(name, usual)
+        values = feature.bounded(chunk[name], "time", place=place)
+        return values * DAY if feature.kind == "date" else values
 
     def _cases(self, rows: TableRows, chunk: Any, kept: dict[str, str]) -> TableRows:
         segments = None
@@ -127,6 +180,8 @@ class CaseReader:
             names=None if self.id is None else as_ids(chunk[self.id], self.id),
             segments=segments,
             chances=self._chances(chunk, place),
+            entities=None if self.entity is None else as_ids(chunk[self.entity], self.entity),
+            moments=None if self.time is None else self.moments(chunk, self.time, place),
             kept=pa.table(carried) if carried else None,
         )
 
@@ -179,42 +234,28 @@ def _kind(type: Any) -> str:
 # --- cases to leave out ---
 
 
-def read_exclusions(path: Path, id: str | None, reading: ReadOptions) -> Exclusions:
-    """Return the ids in a table of cases that were reviewed before.
-
-    The table has a column with the name of the id, or only one column. What was said about the
-    table of the cases holds for this one as far as it fits.
-    """
-    if id is None:
-        raise TableError(
-            f"The cases in {path} are found by their ids, and this model has no id column. Name "
-            "one with id=..."
-        )
-    with open_table(path, reading=ReadOptions().after(reading)) as source:
-        name = source.columns[0] if len(source.columns) == 1 else id
-        source.require([name], "which is the id of the cases to leave out")
-        texts = [as_texts(chunk[name], name) for chunk in source.chunks([name])]
-    # A list of ids without a heading: the first id is where the heading should be.
-    heading = [] if name == id else [name]
-    return Exclusions(path, {*heading, *(id for part in texts for id in part)} - {MISSING_CATEGORY})
-
-
 class Exclusions:
     """Finds cases that were reviewed before by their ids, and counts them.
 
-    It also counts other ids that differ in leading zeros, case or spaces only.
+    Each id has an end, after which its cases are no longer left out. Other ids that differ in
+    leading zeros, case or spaces only are counted as well.
     """
 
-    def __init__(self, path: Path, ids: set[str]) -> None:
-        self._path, self._ids = path, np.array([without_escape(id) for id in ids], dtype=str)
+    def __init__(self, path: Path, ends: dict[str, float]) -> None:
+        self._ends = {without_escape(id): end for id, end in ends.items()}
+        self._path, self._ids = path, np.array([*self._ends], dtype=str)
         self._plain = _plain_ids(self._ids)
         self._n_found, self._alike = 0, (0, "")
         self._looks, self._is_like = _looks_of(self._ids), False
 
-    def found(self, names: NDArray[Any]) -> Mask:
-        """Return which of some ids belong to cases to leave out."""
+    def found(self, cases: TableRows, entity: str | None) -> Mask:
+        """Return which of some cases are to be left out."""
+        names: Any = cases.names if entity is None else cases.entities
         found: Mask = np.isin(names.astype(str), self._ids)
         others = names[~found].astype(str)
+        if cases.moments is not None:
+            ends = [self._ends.get(str(name), math.inf) for name in names.tolist()]
+            found &= cases.moments < np.array(ends)
         alike = others[np.array(pa.compute.is_in(_plain_ids(others), value_set=self._plain), bool)]
         self._n_found += int(found.sum())
         self._is_like = self._is_like or bool(self._looks & _looks_of(others))

@@ -50,6 +50,7 @@ BOUNDS = {
     "value": (0.0, LARGEST, "of at least 0"),
     "effort": (math.ulp(0.0), LARGEST, "greater than 0"),
     "turnout": (0.0, 1.0, "from 0 to 1"),
+    "time": (-LARGEST, LARGEST, "or dates"),
 }
 _LIKE_THOUSANDS = r"^\s*[+-]?[1-9][0-9]{0,2}[.,][0-9]{3}\s*$"
 

@@ -17,9 +17,10 @@ from .._core.formatting import number, stated_percent
 from .._core.work import count_in_units
 from ..capacity import exact
 from ..exceptions import TooManyFlagsError
+from ..online import EntityCases
 from ._labels import RepeatedIds
 from ._source import ReadOptions
-from .cases import CaseReader
+from .cases import DAY, CaseReader
 from .model import TableModel
 from .monitor import Finding
 from .reasons import reasons_for, reasons_in_words
@@ -58,6 +59,9 @@ def flag_rows(
     format: str = "csv",
     keep: Collection[str] = (),
     id: str | None = None,
+    entity: str | None = None,
+    time: str | None = None,
+    rule: EntityCases | None = None,
     reasons: bool = False,
     exclude: Path | None = None,
     at_most: int | None = None,
@@ -87,10 +91,21 @@ def flag_rows(
         Columns of the table to carry along; ``["all"]`` takes all of them.
     id : str, default=None
         The column that names a case; `None` takes the id of the model.
+    entity : str, default=None
+        A column that says whose event a row is, such as a customer. A flag begins a case of its
+        entity, which later rows join: they are not flagged, and a column `joined` names the row
+        that was.
+    time : str, default=None
+        A column with the moments of the rows, in their order: dates, or seconds. Without it a case
+        lasts until the end of the table.
+    rule : EntityCases, default=None
+        How long a case lasts, and what is raised again; `None` has a window of a day. It keeps the
+        cases, for the next table.
     reasons : bool, default=False
         Whether to write the columns that raised the score of each flagged row.
     exclude : Path, default=None
-        A table with the ids of cases to leave out, such as those that were reviewed before.
+        A table with the ids of cases to leave out, such as those that were reviewed before; see
+        :func:`select_rows`.
     at_most : int, default=None
         If more rows than this are flagged, a TooManyFlagsError is raised before they are written.
     budget : float, default=None
@@ -118,7 +133,10 @@ def flag_rows(
         keep=keep,
         id=id,
         exclude=exclude,
-        taken=("row", *_DECIDED, "tier", "reasons"),
+        entity=entity,
+        time=time,
+        rule=rule or EntityCases(window=DAY),
+        taken=("row", *_DECIDED, "joined", "tier", "reasons"),
         reading=reading,
         on_progress=on_progress,
     )
@@ -145,13 +163,14 @@ class _Job:
 
     def __post_init__(self) -> None:
         self._n: Counter[str] = Counter()
-        self._effort, self._value = Fraction(0), 0.0
+        self._effort, self._value, self._now = Fraction(0), 0.0, -np.inf
         self._flagged_ids = RepeatedIds()
 
     def types(self) -> dict[str, str]:
         """Return the columns of the output, and their types."""
         first = {"row": "int64"} if self.cases.id is None else {self.cases.id: "string"}
-        last = {"tier": "string"} if self.act is not None else {}
+        last = {} if self.cases.entity is None else {"joined": "string"}
+        last |= {"tier": "string"} if self.act is not None else {}
         last |= {"reasons": "string"} if self.reasons else {}
         return {**first, **_DECIDED, **last, **self.cases.types}
 
@@ -164,6 +183,9 @@ class _Job:
             flagged = flagged & self.model.are_worth(decided, self.worth)
         self._n["not worth"] += int((decided.flagged & ~flagged).sum())
         self._n["too large"] += int(self.model.too_large(cases).sum())
+        joined = {}
+        if cases.entities is not None:
+            flagged, joined["joined"] = self._begin_cases(cases, flagged, scores)
         self._count(cases, flagged, scores)
         tiers = replace(decided, flagged=flagged).tiers
         self._n.update(tiers.tolist())
@@ -172,10 +194,30 @@ class _Job:
             **({"row": cases.numbers + 1} if id is None else {id: cases.names}),
             "score": scores,
             "flagged": flagged.astype(np.int8),
+            **joined,
             **({"tier": tiers.tolist()} if self.act is not None else {}),
             **({"reasons": self._reasons_for(cases, flagged)} if self.reasons else {}),
             **cases.carried(),
         }
+
+    def _begin_cases(self, cases: TableRows, flagged: Mask, scores: Doubles) -> tuple[Mask, Any]:
+        """Return flags of which each begins a case, and the case that any other row joins."""
+        rule, entities, names = self.cases.rule, np.asarray(cases.entities), cases.names
+        keys = cases.numbers + 1 if names is None else names
+        moments = np.zeros(len(cases)) if cases.moments is None else cases.moments
+        begins, joined = np.zeros(len(cases), dtype=bool), np.full(len(cases), None, dtype=object)
+        for row, (entity, score, at) in enumerate(
+            zip(entities.tolist(), scores.tolist(), moments.tolist(), strict=True)
+        ):
+            self._now = max(self._now, at)  # a row that comes late is of now
+            is_free = rule.settle(entity, score, self._now) is None
+            if is_free and flagged[row]:
+                begins[row] = True
+                rule.begin(entity, str(keys[row]), score, self._now)
+            else:
+                joined[row] = rule.join(entity, score, self._now)
+        self._n["joined"] += int((flagged & ~begins).sum())
+        return begins, joined
 
     def _count(self, cases: TableRows, flagged: Mask, scores: Doubles) -> None:
         """Add up flags, work and value; too many flags, and too much work, raise an error."""
@@ -231,6 +273,10 @@ class _Job:
                 f"{stated_percent(self.act)} are rare with "
                 f"{stated_percent(self.model.classifier.confidence)} confidence, and "
                 f"{self._n['review']:,} to review within the capacity."
+            )
+        if self._n["joined"]:
+            notes.append(
+                f"{self._n['joined']:,} rows above the threshold joined cases, and take no slot."
             )
         if self._n["not worth"]:
             notes.append(

@@ -133,10 +133,10 @@ class TableRows:
         Whether each row has the rare label, if labels were read.
     values, efforts : ndarray or None
         What each row is worth if it is rare, and how much work it takes, if the schema says so.
-    numbers, names, segments, chances, kept, scores
+    numbers, names, segments, chances, entities, moments, kept, scores
         Of cases that are decided about or listed: the positions of the rows in the table, ids that
-        name the cases, their segments and probabilities to come, an Arrow table of columns to carry
-        along, and scores.
+        name the cases, their segments and probabilities to come, whose events they are and when
+        these happened (in seconds), an Arrow table of columns to carry along, and scores.
     """
 
     X: Any
@@ -148,6 +148,8 @@ class TableRows:
     names: NDArray[Any] | None = None
     segments: NDArray[Any] | None = None
     chances: Doubles | None = None
+    entities: NDArray[Any] | None = None
+    moments: Doubles | None = None
     kept: Any = None
     scores: Any = None
 

@@ -18,6 +18,7 @@ from .._core.ranking import lift
 from .._core.validation import check_seed
 from ..capacity import exact
 from ..exceptions import TableError
+from ..online import EntityCases
 from ..thresholds import count_invitations
 from ..thresholds.lists import check_one_way
 from ..thresholds.precision import CommonScores
@@ -25,7 +26,7 @@ from ..worth import Worth, expected_worth
 from ._labels import RepeatedIds
 from ._source import ReadOptions
 from ._source import listed as listed_names
-from .cases import CaseReader
+from .cases import DAY, CaseReader
 from .columns import Feature, Place
 from .model import TableModel
 from .monitor import Finding
@@ -44,7 +45,12 @@ _COLUMNS = {
     "reasons": "string",
 }
 #: With probes: how a row got its place, and with which probability; with tiers: which one.
-_MORE_COLUMNS = {"selected_by": "string", "inclusion": "double", "tier": "string"}
+_MORE_COLUMNS = {
+    "selected_by": "string",
+    "inclusion": "double",
+    "tier": "string",
+    "events": "int64",
+}
 #: Rows that are held besides those of the list, until the last ones are dropped.
 _SPARE = 1 << 16
 
@@ -101,6 +107,9 @@ def select_rows(
     *,
     count: int | Sequence[int] | Mapping[str, int] | None = None,
     segment: str | None = None,
+    entity: str | None = None,
+    time: str | None = None,
+    rule: EntityCases | None = None,
     turnout: str | float | tuple[int, int] | None = None,
     confidence: float = 0.95,
     keep: Collection[str] = (),
@@ -133,6 +142,16 @@ def select_rows(
         budget. A list has the numbers of slots of past days, if the next one is not known.
     segment : str, default=None
         A column of the table with the segment of each row, such as a team.
+    entity : str, default=None
+        A column that says whose event a row is, such as a customer. The events of one entity are
+        one case: it takes one place, with its highest score (and the effort of that event), and a
+        column `events` counts them.
+    time : str, default=None
+        A column with the moments of the rows: dates, or seconds. Cases of an entity then last as
+        long as the window of `rule`, and exclusions may end.
+    rule : EntityCases, default=None
+        What makes events one case; `None` has a window of a day. Cases that began with `exclude`
+        are not listed again within its window and cool-down, unless the score rises.
     turnout : str, float or tuple of int, default=None
         How often an invited case comes, if `count` is the number of slots: a column with the
         probability of each row, a probability, or how many came and how many were invited. The list
@@ -145,7 +164,9 @@ def select_rows(
     id : str, default=None
         The column that names a case; `None` takes the id of the model.
     exclude : Path, default=None
-        A table with the ids of cases to leave out, such as those that were reviewed before.
+        A table with the ids of cases to leave out, such as those that were reviewed before; of
+        entities, if there is an `entity`. A column `until` ends an exclusion. An earlier list, with
+        the columns `entity`, `time` and ``"score"``, has cases to which `rule` applies.
     probe : float, default=0
         Share of the places for rows below the cut, drawn at random; in each segment of its own.
         Their outcomes say what is missed (``shortlist evaluate --reviews``).
@@ -175,7 +196,7 @@ def select_rows(
         that raised the score; and notes.
     """
     work = (work or WorkColumns()).for_list(model.schema.work)
-    length = _Length(count, segment, turnout, confidence, probe, precision, act, work)
+    length = _Length(count, segment, entity, turnout, confidence, probe, precision, act, work)
     on_progress = on_progress or (lambda step, done, total: None)
     model = replace(model, schema=replace(model.schema, work=work if work.columns else None))
     read = CaseReader(
@@ -186,6 +207,9 @@ def select_rows(
         exclude=exclude,
         segment=segment,
         turnout=turnout if isinstance(turnout, str) else None,
+        entity=entity,
+        time=time,
+        rule=rule or EntityCases(window=DAY),
         widens=True,
         taken={**_COLUMNS, **_MORE_COLUMNS},
         reading=reading,
@@ -208,6 +232,7 @@ def select_rows(
         "score": listed.scores,
         "probability": model.probabilities(listed.X) if has_probabilities else [None] * len(listed),
         **({"reasons": reasons_for(model, listed.X, on_progress=on_progress)} if reasons else {}),
+        **({} if entity is None else {"events": ranking.n_events[listed.numbers]}),
         **more,
         **listed.carried(),
     }
@@ -250,7 +275,8 @@ class _Ranking:
     def __init__(self, read: CaseReader, most: int | None) -> None:
         self.read, self.model, self._most = read, read.model, most
         self._parts: list[TableRows] = []
-        self._n_held = self.n_scored = 0
+        self._n_held = self.n_scored = self._n_joined = 0
+        self.n_events: Any = None  # by the number of each row
         ids = RepeatedIds()
         for cases in read:
             if cases.names is not None:
@@ -258,16 +284,19 @@ class _Ranking:
             self.add(cases)
         self.cases = self._ranked()
         once = "which takes one place of the list, with its highest score."
-        self.notes = [*read.notes, *ids.notes(read.id, once)]
+        self.notes = [*read.notes, *(ids.notes(read.id, once) if read.entity is None else [])]
+        if self._n_joined:
+            self.notes.append(f"{self._n_joined:,} events belong to earlier cases: not listed.")
 
     def add(self, cases: TableRows) -> None:
         """Score some rows, and drop those that have no chance any more."""
         scores = np.zeros(0)
         if len(cases):
             scores = np.asarray(self.model.classifier.score_samples(cases.X), dtype=np.float64)
-        self._parts.append(replace(cases, scores=scores))
-        self._n_held += len(cases)
         self.n_scored += len(cases)
+        cases = self._without_earlier(replace(cases, scores=scores))
+        self._parts.append(cases)
+        self._n_held += len(cases)
         if self._most is not None and self._n_held > 2 * self._most + _SPARE:
             ranked = self._ranked()
             self._parts = [ranked.take(np.arange(min(self._most, len(ranked))))]
@@ -278,9 +307,24 @@ class _Ranking:
         cases = TableRows.joined(self._parts)
         keys = self.model.tie_keys(cases.X, cases.ids)
         order = np.lexsort((cases.numbers, keys, -lift(cases.scores)))
-        if cases.names is not None:
-            order = order[~pd.Series(cases.names[order]).duplicated().to_numpy()]
+        names: Any = cases.names
+        if cases.entities is not None:
+            names = self.read.rule.number(cases.entities, cases.moments)
+            self.n_events = np.zeros(self.read.n_read, dtype=np.int64)
+            self.n_events[cases.numbers] = np.bincount(names)[names]
+        if names is not None:
+            order = order[~pd.Series(names[order]).duplicated().to_numpy()]
         return cases.take(order)
+
+    def _without_earlier(self, cases: TableRows) -> TableRows:
+        """Leave out events that belong to the case of an earlier list."""
+        if cases.entities is None or cases.moments is None:
+            return cases
+        columns = (cases.entities, cases.scores, cases.moments)
+        events = zip(*(column.tolist() for column in columns), strict=True)
+        is_new = np.array([self.read.rule.settle(*event) is None for event in events], dtype=bool)
+        self._n_joined += int((~is_new).sum())
+        return cases.take(np.flatnonzero(is_new))
 
     def precise(self, places: Rows, precision: float) -> tuple[int, CommonScores]:
         """Return how many of some places keep a precision, and which scores they compare to."""
@@ -296,6 +340,7 @@ class _Length:
 
     count: Any
     segment: str | None
+    entity: str | None
     turnout: Any
     confidence: float
     probe: float
@@ -340,7 +385,9 @@ class _Length:
 
     def most_rows(self) -> int | None:
         """Return how many rows can be on the list; None if that depends on all of them."""
-        if self.probe or self.act is not None or self.work.is_given or self.segment is not None:
+        if (self.segment, self.entity, self.act) != (None, None, None):
+            return None
+        if self.probe or self.work.is_given:
             return None
         if self.invites:
             return None if isinstance(self.turnout, str) else self._invited(self.turnout)
