@@ -121,14 +121,9 @@ def _is_installed(packages: str) -> bool:
     return all(importlib.util.find_spec(name) for name in packages.split())
 
 
-#: Begins a line that comes once on a machine, with whichever command is the first to compile.
-ONCE = "Compiling once for this machine"
-
-
 def _trimmed(text: str) -> str:
-    """Drop spaces at the ends of lines, which nobody sees, and the line that comes only once."""
-    lines = (line.rstrip() for line in text.splitlines())
-    return "".join(f"{line}\n" for line in lines if not line.startswith(ONCE))
+    """Drop spaces at the ends of lines, which nobody sees."""
+    return "".join(f"{line.rstrip()}\n" for line in text.splitlines())
 
 
 # --- what a page shows, and what comes ------------------------------------------------------------

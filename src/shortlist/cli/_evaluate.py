@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -76,6 +76,7 @@ def evaluate(
         With --reviews: another model file, such as --challenger new.model, to be judged on the
         same probes; the table needs its columns.
     """
+    asked = dict(locals())
     if (data is None) == (reviews is None):
         raise typer.BadParameter("Missing argument 'DATA': give a table, or --reviews reviews.csv")
     if reviews is not None and (find is not None or segment is not None):
@@ -91,26 +92,21 @@ def evaluate(
     if reviews is not None:
         from ..tables.reviews import missed_in_table
 
+        other = None if challenger is None else shell.open_model(challenger)
         missed = missed_in_table(
             loaded,
             reviews,
             outcome=target,
-            id=id,
-            period=period,
-            confidence=0.95 if confidence is None else confidence,
-            challenger=None if challenger is None else shell.open_model(challenger),
-            value=value,
             reading=reading,
+            **options.same_named({**asked, "challenger": other}, missed_in_table),
         )
         _print_missed(missed, as_json)
         return
     assert data is not None
     work = WorkColumns(value, effort, budget, worth, unit)
-    settings: dict[str, Any] = {"target": target, "load": load, "reading": reading, "work": work}
     with shell.progress("reading") as show:
-        result = evaluate_table(
-            loaded, data, find=find, segment=segment, on_progress=show, **settings
-        )
+        known = options.same_named(asked, evaluate_table)
+        result = evaluate_table(loaded, data, reading=reading, work=work, on_progress=show, **known)
     _warn_of_seen(result.seen)
     shell.tell((), result.findings)
     if as_json:

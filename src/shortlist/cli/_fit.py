@@ -116,6 +116,7 @@ def fit(
         Recent cases without labels, such as --unlabelled october.csv: from them the model that
         ranks lists gets an exact threshold, and decides about single cases, too.
     """
+    given = dict(locals())
     limit = options.capacity_from(
         capacity=capacity, per=per, fraction=fraction, multiple=multiple, budget=budget
     )
@@ -127,33 +128,18 @@ def fit(
     own = _own_model(model, learner, trust=trust_model)
     from ..tables import WorkColumns, fit_table, save_model
 
-    shell.announce_compiling()
     parts = _folder_of_parts(data, out) if own is None and learner == "auto" else None
     with shell.progress("reading") as show, _resumable(parts):
         result = fit_table(
             data,
             own=own,
-            target=target,
-            capacity=limit,
-            rare=rare,
-            id=id,
-            labelled_only=labelled_only,
-            learner=learner,
-            guarantee="expected" if guarantee is None else guarantee,
-            size=size,
-            folds=folds,
-            time=time,
-            group=group,
-            weight=weight,
-            confidence=0.95 if confidence is None else confidence,
-            n_batches=1 if n_batches is None else n_batches,
             random_state=seed,
             n_jobs=jobs,
             memory=None if parts is None else str(parts),
-            unlabelled=unlabelled,
             reading=options.read_options(read, drop, but=()),
             work=WorkColumns(value, effort, None, worth, unit, max_effort),
             on_progress=show,
+            **options.same_named({**given, "capacity": limit}, fit_table),
         )
     save_model(result.model, out)
     shell.tell(result.card.notes)

@@ -59,6 +59,7 @@ def flag(
         Add the column tier: "act" for cases to act on at once, with at least this share of rare
         ones among them, such as --act 0.9; "review" for other flags, and "pass".
     """
+    given = dict(locals())
     from ..tables import flag_rows
     from ..tables.write import output_format
 
@@ -66,31 +67,23 @@ def flag(
     if out is not None:  # before any work
         check_writable(out, keep=(model, data, exclude))
         format = output_format(out)
-    loaded, has_limit = shell.open_model(model), (at_most, budget) != (None, None)
-    with shell.progress("reading") as show, _opened(out, whole=has_limit) as file:
+    with shell.progress("reading") as show, _opened(out) as file:
         summary = flag_rows(
-            loaded,
+            shell.open_model(model),
             data,
             file,
             format=format,
-            keep=keep or (),
-            id=id,
-            reasons=reasons,
-            exclude=exclude,
-            at_most=at_most,
-            budget=budget,
-            worth=worth,
-            act=act,
             reading=options.read_options(read),
             on_progress=show,
+            **options.same_named(given, flag_rows),
         )
     shell.tell(summary.notes, summary.findings)
     _print(summary, out, as_json)
 
 
 @contextlib.contextmanager
-def _opened(out: Path | None, *, whole: bool) -> Iterator[BinaryIO]:
-    """Open the output; with `whole`, standard output gets everything at the end, or nothing."""
+def _opened(out: Path | None) -> Iterator[BinaryIO]:
+    """Open the output; standard output gets everything at the end, or nothing, as a file does."""
     if out is not None:
         from ..tables.write import write_answers
 
@@ -98,13 +91,10 @@ def _opened(out: Path | None, *, whole: bool) -> Iterator[BinaryIO]:
             yield file
         return
     standard: Any = typer.get_binary_stream("stdout")
-    if not whole:
-        yield standard
-    else:
-        with tempfile.SpooledTemporaryFile(_IN_MEMORY) as held:
-            yield held  # type: ignore[misc]
-            held.seek(0)
-            shutil.copyfileobj(held, standard)
+    with tempfile.SpooledTemporaryFile(_IN_MEMORY) as held:
+        yield held  # type: ignore[misc]
+        held.seek(0)
+        shutil.copyfileobj(held, standard)
     standard.flush()
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .._core.formatting import number
-from ..exceptions import ModelFileError
 from . import _options as options
 from . import _shell as shell
 
@@ -37,25 +36,19 @@ def inspect(
     file
         A model file made by fit, or a table.
     """
-    from ..tables import DatabaseTable
     from ..tables.inspect import inspect_table
     from ..tables.model_file import describe_model
     from ..tables.read import is_table
 
-    view, content = None, {}
-    try:
-        content = {} if isinstance(file, DatabaseTable) else describe_model(file)
-    except ModelFileError:
-        if not is_table(file):
-            raise
-    if not content:
-        view = inspect_table(file, reading=options.read_options(read, drop, but=()))
-    if as_json:
-        shell.print_json(view or content)
-    elif view is not None:
-        _print_table(view)
+    found: Any
+    if is_table(file):
+        found = inspect_table(file, reading=options.read_options(read, drop, but=()))
     else:
-        _print_model(content)
+        found = describe_model(file)
+    if as_json:
+        shell.print_json(found)
+    else:
+        (_print_model if isinstance(found, dict) else _print_table)(found)
 
 
 # --- a table ---

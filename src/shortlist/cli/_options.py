@@ -6,8 +6,9 @@ the command, below `Options`, or here.
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -164,6 +165,12 @@ def period_from(period: str) -> float | str:
             "or 2d, or with a time zone: 'day Europe/Berlin'"
         )
     return float(match[1]) * _UNITS[match[2] or "s"]
+
+
+def same_named(options: dict[str, Any], function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the options that a function has parameters for; what was not given has its default."""
+    known = inspect.signature(function).parameters
+    return {name: given for name, given in options.items() if name in known and given is not None}
 
 
 #: What only a fit asks for, and what there is not in JSON lines.

@@ -48,6 +48,7 @@ def recalibrate(
         The column with labels, if there are any, such as --target fraud; --multiple then refers
         to their share.
     """
+    given = dict(locals())
     limit = options.capacity_from(
         capacity=capacity, per=per, fraction=fraction, multiple=multiple, budget=budget
     )
@@ -60,13 +61,9 @@ def recalibrate(
         result = recalibrate_table(
             loaded,
             data,
-            capacity=limit,
-            guarantee=guarantee,
-            confidence=confidence,
-            n_batches=n_batches,
-            target=target,
             reading=options.read_options(read),
             on_progress=show,
+            **options.same_named({**given, "capacity": limit}, recalibrate_table),
         )
     save_model(result.model, out)
     shell.tell(result.notes, result.findings)

@@ -51,6 +51,7 @@ def report(
     period
         A column of the reviews with periods, such as --period week, for an answer for each.
     """
+    given = dict(locals())
     check_writable(out, keep=(model, data, reviews))  # before any work
     if out.suffix.lower() not in (".html", ".htm"):
         raise typer.BadParameter(
@@ -63,15 +64,12 @@ def report(
         summary = make_report(
             shell.open_model(model),
             data,
-            target=target,
             reading=options.read_options(read),
             labels=not no_labels,
-            segment=segment,
-            title=title,
             model_file=model,
             work=WorkColumns(value, effort, budget, worth, unit),
-            reviews=reviews,
             reviews_period=period,
+            **options.same_named(given, make_report),
         )
         page = render_report(summary)
     with write_whole(out) as file:

@@ -79,6 +79,7 @@ def select(
             "Missing option '--count', such as --count 50; or --budget 480 with --effort."
         )
     counts = _counts(count) if count else None
+    given = {**locals(), "count": counts, "turnout": _turnout(turnout)}
     if confidence is not None and turnout is None and not isinstance(counts, list):
         raise typer.BadParameter("--confidence belongs to --turnout, which was not given")
     from ..tables import WorkColumns, select_rows
@@ -91,20 +92,10 @@ def select(
         selected = select_rows(
             shell.open_model(model),
             data,
-            count=counts,
-            segment=segment,
-            turnout=_turnout(turnout),
-            confidence=0.95 if confidence is None else confidence,
-            keep=keep or (),
-            id=id,
-            exclude=exclude,
-            probe=probe,
-            precision=precision,
-            reasons=reasons,
-            act=act,
             reading=options.read_options(read),
             work=WorkColumns(value, effort, budget, worth, unit),
             on_progress=show,
+            **options.same_named(given, select_rows),
         )
     notes = [*selected.notes]
     if out is not None:

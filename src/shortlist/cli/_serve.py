@@ -26,7 +26,7 @@ from ._options import (
     Text,
     period_from,
 )
-from ._shell import USER_ERROR, announce_compiling, print_json
+from ._shell import USER_ERROR, print_json
 
 Database = Annotated[str, typer.Option(envvar="SHORTLIST_DATABASE", metavar="FILE")]
 Texts = Annotated[list[str] | None, typer.Option(metavar="TEXT", show_default=False)]
@@ -107,7 +107,6 @@ def serve(
     from ..service.supervisor import run_service
     from ..service.webhook import check_webhook
 
-    announce_compiling()
     if "://" not in database:
         Path(database).parent.mkdir(parents=True, exist_ok=True)
     models = prepare(

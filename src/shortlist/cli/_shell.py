@@ -6,11 +6,9 @@ The library names a parameter as one passes it in Python: `rare=...`, `n_batches
 
 from __future__ import annotations
 
-import functools
 import json
 import re
 import shlex
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -279,32 +277,4 @@ def open_model(file: Path) -> TableModel:
     """Load a model file."""
     from ..tables import load_model
 
-    announce_compiling()
     return load_model(file)
-
-
-@functools.cache
-def announce_compiling() -> None:
-    """Say so when the first function is compiled; later runs find all of them ready.
-
-    To be called when the packages of a command are imported: without numba, nothing is compiled.
-    """
-    if "numba" not in sys.modules:
-        return
-    from numba.core import event
-
-    class Announcer(event.Listener):
-        """Prints one line when the first compilation starts."""
-
-        was_said = False
-
-        def on_start(self, event: Any) -> None:
-            if not self.was_said:
-                words = "Compiling once for this machine, up to a minute; later runs start at once."
-                typer.echo(words, err=True)
-            self.was_said = True
-
-        def on_end(self, event: Any) -> None:
-            pass
-
-    event.register("numba:compile", Announcer())

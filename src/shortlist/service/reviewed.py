@@ -19,12 +19,12 @@ from ._status import LATEST_OUTCOME
 from .store import DECISION, Store
 
 _SELECTED = (
-    f"SELECT log.case_id, log.at, log.score, log.code, log.inclusion, log.model, log.body, "
+    f"SELECT log.model, log.case_id, log.at, log.score, log.code, log.inclusion, log.body, "
     f"{LATEST_OUTCOME} FROM log WHERE log.queue = ? AND log.kind = {DECISION} AND "
     f"(log.slot IS NOT NULL AND log.body IS NOT NULL OR log.code = {PROBE_WITHOUT_SLOT}) "
     "ORDER BY log.seq"
 )
-_NUMBERS = ("score", "inclusion")
+_MODEL, _NUMBERS = 0, ("score", "inclusion")
 
 
 def export_reviews(store: Store, path: Path, *, queue: str | None = None) -> tuple[int, int]:
@@ -37,53 +37,42 @@ def export_reviews(store: Store, path: Path, *, queue: str | None = None) -> tup
     queues = [row for row in store.queues() if queue in (None, row.name)]
     if not queues:
         raise ValueError(f"queue={queue!r} is not a queue of this database.")
-    format, models = output_format(path), _Models(store)
-    rows = [models.row(*found) for row in queues for found in store.query(_SELECTED, row.id)]
+    format, known = output_format(path), dict[int, tuple[str, TableSchema]]()
+    found = [case for row in queues for case in store.query(_SELECTED, row.id)]
+    for model in {case[_MODEL] for case in found}:
+        known[model] = _read_schema(store, model)
+    rows = [_row(*known[case[_MODEL]], *case) for case in found]
     names = dict.fromkeys(name for row in rows for name in row)
     types = {name: "double" if name in _NUMBERS else "string" for name in names}
     with write_answers(path) as file, TableWriter(file, format, types) as output:
         output.write({name: [row.get(name) for row in rows] for name in names})
-    return len(rows), models.n_labelled
+    return len(rows), sum(case[-1] is not None for case in found)
 
 
-class _Models:
-    """The models that decided, of which the names of ids and labels come."""
+def _read_schema(store: Store, model: int) -> tuple[str, TableSchema]:
+    """Return the hash of a model file, and the columns that it was fitted on."""
+    [(sha256, content)] = store.query("SELECT sha256, file FROM model WHERE id = ?", model)
+    with tempfile.NamedTemporaryFile(suffix=".model") as file:
+        file.write(content)
+        file.flush()
+        return sha256, as_schema(describe_model(Path(file.name)))
 
-    def __init__(self, store: Store) -> None:
-        self._store, self._known = store, dict[int, tuple[str, TableSchema]]()
-        self.n_labelled = 0
 
-    def row(
-        self, case: str, at: float, score: float, code: int, inclusion: float, model: int,
-        body: str | None, rare: bool | None,
-    ) -> dict[str, Any]:  # fmt: skip
-        """Return a case as a row of the table."""
-        sha256, schema = self._of(model)
-        usual = next((label for label in schema.labels if label != schema.rare_label), "other")
-        self.n_labelled += rare is not None
-        sent = {name: _text(value) for name, value in flattened(json.loads(body or "{}")).items()}
-        return {
-            schema.id or "case": case,
-            **sent,
-            schema.target: None if rare is None else schema.rare_label if rare else usual,
-            "selected_by": DRAWN.get(code, probing.BY_SCORE),
-            "inclusion": 1.0 if inclusion is None else inclusion,
-            "score": score,
-            "decided_by": sha256[:12],
-            "decided_at": datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds"),
-        }
-
-    def _of(self, model: int) -> tuple[str, TableSchema]:
-        """Return the hash of a model file, and the columns that it was fitted on."""
-        if model not in self._known:
-            [(sha256, content)] = self._store.query(
-                "SELECT sha256, file FROM model WHERE id = ?", model
-            )
-            with tempfile.NamedTemporaryFile(suffix=".model") as file:
-                file.write(content)
-                file.flush()
-                self._known[model] = sha256, as_schema(describe_model(Path(file.name)))
-        return self._known[model]
+def _row(sha256: str, schema: TableSchema, *case: Any) -> dict[str, Any]:
+    """Return a case as a row of the table, under the names of the model that decided."""
+    _, id, at, score, code, inclusion, body, rare = case
+    usual = next((label for label in schema.labels if label != schema.rare_label), "other")
+    sent = flattened(json.loads(body or "{}"))
+    return {
+        schema.id or "case": id,
+        **{name: _text(value) for name, value in sent.items()},
+        schema.target: None if rare is None else schema.rare_label if rare else usual,
+        "selected_by": DRAWN.get(code, probing.BY_SCORE),
+        "inclusion": 1.0 if inclusion is None else inclusion,
+        "score": score,
+        "decided_by": sha256[:12],
+        "decided_at": datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds"),
+    }
 
 
 def _text(value: Any) -> str | None:
