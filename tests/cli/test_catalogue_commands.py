@@ -184,7 +184,10 @@ for command, more in COMMANDS.items():
 # --- units, categories, empty and constant columns: select and flag warn, check has a code ---
 
 STRANGE = {
-    "cents": (lambda d: d.changed(amount=d.new["amount"] * 100), ("'amount'", "Check the unit", "101 times as large")),
+    "cents": (
+        lambda d: d.changed(amount=d.new["amount"] * 100),
+        ("'amount'", "Check the unit", "101 times as large"),
+    ),
     "thousands": (
         lambda d: d.changed(amount=d.new["amount"] / 1000),
         ("'amount'", "Check the unit", "0.001 times as large"),

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .._core.files import check_writable, write_whole
-from . import _options as options
 from . import _shell as shell
 
 if TYPE_CHECKING:
@@ -19,7 +18,6 @@ _PREVALENCE, _MULTIPLE, _SEED = 0.01, 2, 0
 
 def demo(
     out: Annotated[Path, typer.Option(metavar="FILE")] = Path("shortlist-demo.png"),
-    as_json: options.AsJson = False,
 ) -> None:
     """Fit, calibrate and flag simulated payments; draw the result.
 
@@ -33,9 +31,6 @@ def demo(
         numbers, curve = run_demo()
         _draw(curve, out)
     picture = str(out.resolve())
-    if as_json:
-        shell.print_json({**numbers, "picture": picture})
-        return
     shell.print_table(
         shell.RULES,
         numbers["rules"],

@@ -169,8 +169,8 @@ def period_from(period: str) -> float | str:
 
 def same_named(options: dict[str, Any], function: Callable[..., Any]) -> dict[str, Any]:
     """Return the options that a function has parameters for; what was not given has its default."""
-    known = inspect.signature(function).parameters
-    return {name: given for name, given in options.items() if name in known and given is not None}
+    named = inspect.getfullargspec(function).kwonlyargs
+    return {name: options[name] for name in named if options.get(name) is not None}
 
 
 #: What only a fit asks for, and what there is not in JSON lines.

@@ -22,11 +22,6 @@ def report(
     title: options.Text = None,
     reviews: options.File = None,
     period: options.Text = None,
-    value: options.Column = None,
-    effort: options.Column = None,
-    budget: options.Number = None,
-    unit: str = "units",
-    worth: options.Number = None,
     read: options.Read = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -58,7 +53,6 @@ def report(
             f"--out {out} is not a page; name a file that ends in .html, which any browser prints"
         )
     from ..report import make_report, render_report
-    from ..tables import WorkColumns
 
     with shell.progress("Scoring and comparing"):
         summary = make_report(
@@ -67,7 +61,6 @@ def report(
             reading=options.read_options(read),
             labels=not no_labels,
             model_file=model,
-            work=WorkColumns(value, effort, budget, worth, unit),
             reviews_period=period,
             **options.same_named(given, make_report),
         )
