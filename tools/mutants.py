@@ -222,6 +222,7 @@ MUTANTS = [
     Mutant("webhook: erased cases are sent", "service/webhook.py", "None if is_erased(seal) else content", "content", WEBHOOK),
     Mutant("webhook: redirects are followed", "service/webhook.py", "build_opener(_NoRedirect)", "build_opener()", WEBHOOK),
     Mutant("webhook: a restart begins anew", "service/webhook.py", "if places else []", "if len(places) > 99 else []", WEBHOOK),
+    Mutant("webhook: two leaders write twice", "service/webhook.py", "if dict(store.query(_PLACES)) != places:", "if False:", WEBHOOK),
     Mutant("webhook: every alarm is new", "service/store.py", "if not self.query(known, queue, kind):", "if True:", WEBHOOK),
     Mutant("anything may be erased", "service/store.py", """where.append("length(seal) = 32" if table == "log" else "TRUE")""", """where.append("FALSE" if table == "log" else "TRUE")""", LOG),
     Mutant("any signature will do", "service/audit.py", "is_signed = key is None or hmac", "is_signed = True or hmac", LOG),

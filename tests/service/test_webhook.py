@@ -4,18 +4,22 @@ import base64
 import hashlib
 import hmac
 import json
+import os
+import signal
 import threading
 import time
 from collections import defaultdict
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 
+from shortlist.client import Client
 from shortlist.service import _service, webhook
 from shortlist.service.databases import opened
 from shortlist.service.erasure import erase_cases
 from shortlist.service.webhook import check_webhook
-from tests.service.helpers import case, serving, until
+from tests.service.helpers import case, serve, serving, until
 
 BASE = "/v1/queues/default"
 KEY = bytes(range(32))
@@ -118,6 +122,25 @@ def waiting(client):
     return 0
 
 
+def test_two_leaders_write_an_event_down_once(address, model_file, receiver):
+    """Whoever comes second finds that the first one has been there."""
+    with serving(address, model_file, count=9) as client:
+        service = client.service
+        one, two = (webhook.Webhook(service, receiver.address, SECRET) for _ in range(2))
+        one._gather()
+        flag(client, "a", "b")
+        happened = two._happened
+
+        def late(*between):
+            events = list(happened(*between))
+            one._gather()
+            return events
+
+        two._happened = late
+        two._gather()
+        assert service.store.query("SELECT count(*) FROM hook_event") == [(2,)]
+
+
 def test_what_is_refused_is_sent_again_in_order(address, model_file, receiver):
     """A refused event holds back later ones of its case, and of no other case."""
     receiver.refuses = lambda event: event["type"] == "flag" and event["data"]["case"] == "a"
@@ -144,6 +167,39 @@ def test_a_restart_loses_nothing(address, model_file, receiver):
     receiver.refuses = lambda event: False
     with serving(address, model_file, count=9, webhook=hook):
         until(lambda: sorted({each["case"] for each in receiver.told("flag")}), ["a", "b", "c"])
+
+
+def test_a_kill_in_the_middle_loses_nothing(tmp_path, model_file, receiver, monkeypatch):
+    """All processes are killed while events are sent; each flag is told, in order for each case."""
+    monkeypatch.setenv("SHORTLIST_WEBHOOK_SECRET", SECRET)
+    receiver.refuses = lambda event: time.sleep(0.02)
+    ids = [f"case {n}" for n in range(25)]
+    options = ("--count", "1000", "--webhook", receiver.address)
+    process, port = serve(tmp_path, model_file, *options)
+    with Client(f"http://127.0.0.1:{port}") as client:
+        with opened(str(tmp_path / "shortlist.db")) as store:
+            until(lambda: bool(store.query("SELECT queue FROM hook_place")), True)
+        for id in ids:
+            assert client.decide(case(id, 900.0, "US")).flag
+            client.claim(id, reviewer="kim")
+        until(lambda: len(receiver.events) > 9, True)
+    killed = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    for pid in (process.pid, *map(int, killed)):
+        os.kill(pid, signal.SIGKILL)
+    process.communicate()
+    n_before = len(receiver.events)
+    assert n_before < 2 * len(ids)
+    process, _ = serve(tmp_path, None, "--webhook", receiver.address)
+    until(lambda: {each["case"] for each in receiver.told("assignment")} == set(ids), True)
+    process.terminate()
+    process.communicate()
+    by_case = defaultdict(list)
+    for event in receiver.events:
+        by_case[event["data"]["case"]].append(event["type"])
+    assert set(by_case) == set(ids)
+    for told in by_case.values():  # some twice, and never an assignment before its flag
+        assert told[0] == "flag"
+        assert told == sorted(told, reverse=True)
 
 
 def test_what_fails_too_often_is_kept_and_can_be_sent_again(
@@ -218,14 +274,14 @@ def test_an_erased_case_is_not_sent(tmp_path, model_file, receiver):
 def test_a_redirect_is_not_followed(tmp_path, model_file, receiver, monkeypatch):
     """What is sent is for one address."""
     other = Receiver()
-    monkeypatch.setattr(receiver, "take", lambda headers, content: 307)
+    monkeypatch.setattr(receiver, "take", lambda headers, content: 302)
     monkeypatch.setattr(receiver, "elsewhere", other.address)
     path = tmp_path / "shortlist.db"
     with serving(path, model_file, count=9, webhook=(receiver.address, SECRET)) as client:
         until(lambda: places(client), True)
         flag(client, "a")
         error = "SELECT max(error) FROM hook_event"
-        until(lambda: client.service.store.query(error), [("status 307",)])
+        until(lambda: client.service.store.query(error), [("status 302",)])
     assert other.events == []
     other.close()
 

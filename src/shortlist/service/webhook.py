@@ -33,10 +33,10 @@ __all__ = ["Webhook", "check_webhook"]
 
 _PATIENCE = 10.0  # seconds until a receiver must have answered
 _TOGETHER = 50  # events that are sent before it is written down which of them were received
-_WRITTEN_TOGETHER = 200  # events that are written while decisions may wait for the database
 _MOST_TRIES = 13  # with pauses that double, from a second to more than an hour in all
 _NOTES = 0  # stands for the notes among the queues whose logs were read
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_PLACES = "SELECT queue, seq FROM hook_place"
 # Of the events of a case that are not given up, only the first one is due.
 _DUE = (
     "SELECT event.number, event.tries, event.id, event.type, event.at, event.body, queue.name, "
@@ -94,16 +94,17 @@ class Webhook:
         # Notes are read first: whatever was assigned had been flagged before.
         [(last,)] = store.query("SELECT coalesce(max(number), 0) FROM note")
         ends = {_NOTES: int(last), **{row.id: row.last_seq for row in store.queues()}}
-        places = dict(store.query("SELECT queue, seq FROM hook_place"))
+        places = dict(store.query(_PLACES))
         if places == ends:
             return
         found = list(self._happened(places, ends)) if places else []
-        for start in range(0, len(found), _WRITTEN_TOGETHER):  # cut short, it is written again
-            with store.write():
-                for event in found[start : start + _WRITTEN_TOGETHER]:
-                    row = {"id": secrets.token_hex(12), "due": time.time(), **event}
-                    store.insert_next("hook_event", "number", row)
         with store.write():
+            if dict(store.query(_PLACES)) != places:
+                return  # another worker was faster
+            [(last,)] = store.query("SELECT coalesce(max(number), 0) FROM hook_event")
+            for number, event in enumerate(found, last + 1):
+                new = {"number": number, "id": secrets.token_hex(12), "due": time.time()}
+                store.put("hook_event", {**new, **event})
             for queue, seq in ends.items():
                 store.put("hook_place", {"queue": queue, "seq": seq}, ("queue",))
 
