@@ -64,7 +64,6 @@ def a_report(folder: Path) -> str:
         Path("later.csv"),
         segment="country",
         title="Fraud in the latest cases",
-        model_file=Path("fraud.model"),
     )
     return render_report(summary)
 

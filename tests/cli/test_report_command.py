@@ -131,7 +131,6 @@ def test_every_option_has_its_place_on_the_page(model_file, new_cases, tmp_path)
     page = out.read_text(encoding="utf-8")
     for text in ("<h1>Mine</h1>", "800 cases", "By country"):
         assert text in page
-    assert f"shortlist select {model_file.name} new.csv --count 80" in page
     wrong = run("report", model_file, new_cases, "--segment", "amount", "-o", out)
     check_refused(wrong, 2, "--segment names 'amount'")
 

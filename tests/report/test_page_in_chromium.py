@@ -85,7 +85,7 @@ def page_file(summary, tmp_path_factory):
 LONG = "a_name_without_any_spaces_that_goes_on_and_on_" * 4
 # Texts that are cut off, or that lie beyond the edge of the page.
 SCROLLED_AWAY = """() => [...document.querySelectorAll(
-    ".answer, .tiles b, .top .score, .command, td, th, h1, h2, li, .reason")]
+    ".answer, .tiles b, .top .score, td, th, h1, h2, li, .reason")]
   .filter((each) => each.getClientRects().length && !each.closest("thead"))
   .filter((each) => {
     const box = each.getBoundingClientRect();
@@ -281,7 +281,7 @@ def test_nothing_is_scrolled_away(open_page, request, which, width):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("which", ["long_page", "unlabelled_page"])
 def test_every_text_of_the_other_pages_is_legible(open_page, request, which, scheme):
-    """With groups, notes and commands, on a phone and in print."""
+    """With groups and notes, on a phone and in print."""
     page = open_page(
         request.getfixturevalue(which),
         color_scheme=scheme,
@@ -316,23 +316,11 @@ def test_a_page_without_labels_is_quiet_and_whole(open_page, unlabelled_page):
     assert page.locator("#cut").count() == 0
     titles = page.locator("h2").all_text_contents()
     assert "What changes when labels come" in titles
-    assert "What to do next" in titles
     assert page.locator("#verdict-title").text_content().strip().endswith("The capacity was kept")
     page.locator("a", has_text="What changes when labels come").click()
     assert page.evaluate("location.hash") == "#expectations-title"
     page.emulate_media(media="print")
     assert page.pdf(format="A4").startswith(b"%PDF")
-
-
-def test_commands_can_be_copied(open_page, page_file):
-    """By a button, to the letter."""
-    page = open_page(page_file, permissions=["clipboard-read", "clipboard-write"])
-    row = page.locator(".command").first
-    row.locator("button").click()
-    page.locator("button", has_text="Copied").wait_for()
-    copied = page.evaluate("navigator.clipboard.readText()")
-    assert copied == row.locator("code").text_content()
-    assert copied.startswith("shortlist select MODEL ")
 
 
 def test_the_page_prints(open_page, page_file):

@@ -1,23 +1,19 @@
-"""Reports without labels, on cases that the model knows, and what they propose next."""
+"""Reports without labels, and on cases that the model knows."""
 
 import io
 import json
 import re
-import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 import pytest
-import typer
 
 from shortlist import CapacityClassifier
-from shortlist.cli import app
 from shortlist.exceptions import TableError, TableNote
 from shortlist.report import make_report, render_report
 from shortlist.report._promise import judge_promise
-from shortlist.report._summary import next_steps
 from shortlist.report._words import percent
 from shortlist.tables import select_rows
 from shortlist.tables.learned_rows import SeenRows
@@ -113,7 +109,6 @@ def test_standard_input_is_read_once(unlabelled, table_fit, today, monkeypatch):
     summary = make_report(table_fit.model, Path("-"), segment="country")
     assert summary["promise"] == unlabelled["promise"]
     assert summary["groups"]["column"] == "country"
-    assert "DATA.csv" in summary["next"][0]["command"]
 
 
 def test_the_list_is_that_of_select(labelled, table_fit, new_cases):
@@ -147,7 +142,6 @@ def test_cases_of_the_fit_get_no_tick(table_fit, cases):
     assert summary["promise"]["verdict"] == "seen"
     assert "No verdict" in summary["promise"]["headline"]
     assert "trained or calibrated this model" in summary["promise"]["explanation"]
-    assert summary["next"][0]["title"].startswith("Make this report from cases")
     page = render_report(summary)
     assert "✓" not in page
     assert "assume that the model has not seen" not in page
@@ -182,50 +176,6 @@ def test_a_model_of_several_folds_has_a_report(table_fit, cases, new_cases):
     assert summary["drift"]["score"]["shift"] == "none seen"
     assert not summary["comparison"]["rule_is_a_list"]
     assert "not exactly the highest" in render_report(summary)
-
-
-# --- what to do next ---
-
-
-def steps(verdict="kept", shift="none seen", has_labels=True, **files):
-    """Return the commands for a report like this."""
-    summary = {
-        "promise": {"room": 60, "room_in_words": "60", "unit": "count", "verdict": verdict},
-        "data": {"target": "is fraud", "has_labels": has_labels},
-        "drift": {"score": {"shift": shift}},
-    }
-    files = {"model_file": Path("my model"), "data_file": Path("new.csv"), **files}
-    return [step["command"] for step in next_steps(summary, **files)]
-
-
-def test_the_most_urgent_step_comes_first():
-    """Drift asks for a new threshold, known cases for others, and else there is a list to get."""
-    assert steps()[0].startswith("shortlist select 'my model' new.csv --count 60")
-    for options in ({"verdict": "broken"}, {"verdict": "silent"}, {"shift": "large"}):
-        assert steps(**options)[0].startswith("shortlist recalibrate 'my model'")
-    assert steps(verdict="seen")[0].startswith("shortlist report")
-    assert "--target 'is fraud'" in steps(has_labels=False)[-1]
-    assert {shlex.split(command)[1] for command in steps()} == {
-        "select",
-        "check",
-        "recalibrate",
-        "evaluate",
-    }
-
-
-@pytest.mark.parametrize("verdict", ["kept", "broken", "seen"])
-def test_every_command_exists(verdict):
-    """With the options that it is given; else the parser raises an error."""
-    for command in steps(verdict=verdict, has_labels=False):
-        _, name, *arguments = shlex.split(command)
-        context = typer.main.get_command(app).commands[name].make_context(name, arguments)
-        assert Path(context.params["model"]) == Path("my model")
-
-
-def test_commands_do_not_tell_where_files_are(tmp_path):
-    """The page goes to others; a relative path stays, because it is part of the command."""
-    assert str(tmp_path) not in " ".join(steps(model_file=tmp_path / "m", data_file=tmp_path / "d"))
-    assert " data/new.csv " in steps(data_file=Path("data/new.csv"))[0]
 
 
 def test_a_title(table_fit, today):

@@ -28,8 +28,8 @@ def report(
     """Make a report about a model and its results: one page.
 
     It shows whether the promise was kept, the capacity curve, the top of the list with reasons, a
-    comparison with other rules, drift since calibration, what to do next, and the model card. A
-    table without labels gets a report, too.
+    comparison with other rules, drift since calibration, and the model card. A table without labels
+    gets a report, too.
 
     Example: shortlist report fraud.model march.csv --segment country -o march.html
 
@@ -60,7 +60,6 @@ def report(
             data,
             reading=options.read_options(read),
             labels=not no_labels,
-            model_file=model,
             reviews_period=period,
             **options.same_named(given, make_report),
         )

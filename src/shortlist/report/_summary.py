@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -37,7 +36,6 @@ def make_report(
     reading: ReadOptions | None = None,
     segment: str | None = None,
     title: str | None = None,
-    model_file: Path | None = None,
     work: WorkColumns | None = None,
     reviews: Path | None = None,
     reviews_period: str | None = None,
@@ -61,8 +59,6 @@ def make_report(
         A column; results are also given for each of its values.
     title : str, default=None
         For the heading of the page.
-    model_file : Path, default=None
-        Where the model is, for the commands that the report proposes.
     work : WorkColumns, default=None
         Columns with values and efforts, and a budget for these cases; `None` takes those of the
         fit.
@@ -115,7 +111,6 @@ def make_report(
     summary |= _found(model, cases, summary["promise"])
     summary["money"] = value_found(model, cases, budget=None if work is None else work.budget)
     summary["missed"] = judge_reviews(model, reviews, period=reviews_period)
-    summary["next"] = next_steps(summary, model_file=model_file, data_file=path)
     return to_plain(summary)
 
 
@@ -193,62 +188,3 @@ def _once_each(cases: Cases) -> Rows:
         return cases.order
     _, first = np.unique(cases.rows.ids[cases.order].astype(str), return_index=True)
     return cases.order[np.sort(first)]
-
-
-# --- commands to copy ---
-
-
-def next_steps(
-    summary: dict[str, Any], *, model_file: Path | None, data_file: Path
-) -> list[dict[str, str]]:
-    """Return commands that suit what the report found, the most urgent first."""
-    model = "MODEL" if model_file is None else _named(model_file)
-    data = "DATA.csv" if str(data_file) == "-" else _named(data_file)
-    has_labels, verdict = summary["data"]["has_labels"], summary["promise"]["verdict"]
-    target = shlex.quote(summary["data"]["target"])
-    promise = summary["promise"]
-    limit = f"--count {promise['room']}"
-    if promise["unit"] == "effort":
-        limit = f"--budget {promise['allowed']:.12g}"
-    steps = [
-        (
-            f"Get the list of cases to follow up, with room for {promise['room_in_words']}",
-            "Never more than there is room for, with reasons for each case.",
-            f"select {model} {data} {limit} -o list.csv",
-        ),
-        (
-            "Check the next cases before you rely on the flags",
-            "Compares unlabelled cases with those that set the threshold, column by column.",
-            f"check {model} today.csv",
-        ),
-        (
-            "Plan the capacity",
-            "What fewer or more follow-ups would find, and what one more reviewer adds.",
-            f"evaluate {model} {data if has_labels else 'labelled.csv'}",
-        ),
-    ]
-    recalibrate = (
-        "Set the threshold anew",
-        "From recent cases that the model was not trained on. No labels are needed, and the model "
-        "is not fitted again.",
-        f"recalibrate {model} recent.csv -o recalibrated.model",
-    )
-    has_shifted = summary["drift"]["score"]["shift"] in ("moderate", "large")
-    steps.insert(0 if has_shifted or verdict in ("broken", "silent") else 2, recalibrate)
-    if verdict == "seen":
-        again = "Make this report from cases that the model has not seen"
-        why = "Only they show what the rule does on new cases."
-        steps.insert(0, (again, why, f"report {model} other.csv -o report.html"))
-    if not has_labels:
-        again = "Make this report again when the labels are known"
-        command = f"report {model} labelled.csv --target {target} -o report.html"
-        steps.append((again, "It then shows what was found, too.", command))
-    return [
-        {"title": title, "why": why, "command": f"shortlist {command}"}
-        for title, why, command in steps
-    ]
-
-
-def _named(path: Path) -> str:
-    """Return a path for the shell; the page goes to others, whom no folders concern."""
-    return shlex.quote(path.name if path.is_absolute() else str(path))

@@ -1,5 +1,5 @@
 "use strict";
-// Moves the cut, copies commands. All numbers shown come from the data at the end of the page.
+// Moves the cut. All numbers shown come from the data at the end of the page.
 const report = JSON.parse(document.getElementById("report-data").textContent);
 if (report.cuts) (() => {
   const { cuts, promise, data } = report;
@@ -107,14 +107,5 @@ if (report.cuts) (() => {
   window.addEventListener("beforeprint", () => {
     document.querySelectorAll("details").forEach((each) => { each.open = true; });
   });
-  if (navigator.clipboard) {
-    document.querySelectorAll(".copy").forEach((button) => {
-      button.hidden = false;
-      button.addEventListener("click", () => {
-        navigator.clipboard.writeText(button.previousElementSibling.textContent)
-          .then(() => { button.textContent = "Copied"; }, () => { button.hidden = true; });
-      });
-    });
-  }
   document.documentElement.classList.add("scripted");
 })();
