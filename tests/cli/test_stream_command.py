@@ -98,6 +98,51 @@ def test_repeated_ids(stream, lines):
     assert json.loads(summary)["n_repeated"] == 50
 
 
+def test_events_of_one_customer_are_one_case(stream, lines):
+    """One flag for each customer and day, through a restart, late lines and lines without one."""
+    rows = [json.loads(line) | {"customer": i % 7} for i, line in enumerate(lines[:300])]
+    rows[150]["at"] = 0  # late
+    events = [json.dumps(row) for row in rows]
+    rule = ("--entity", "customer", "--window", "12h", "--cooldown", "12h")
+    options = ("--count", "20", "--period", "day", *rule, "--allow", "3=1970-01-02T00:00:00Z")
+    found = answers(stream(events[:170], *options))
+    found += answers(stream([*events[170:], lines[0]], *options))
+    last: dict[int, float] = {}
+    for row, each in zip(rows, found, strict=False):
+        customer = row["customer"]
+        assert (each["reason"] == "allowed") == (customer == 3 and each["at"] < 86_400)
+        if each["flag"]:
+            assert each["at"] - last.get(customer, -1e9) >= 86_400
+            last[customer] = each["at"]
+        elif each["reason"] == "joined a case":
+            assert each["at"] - last[customer] < 86_400
+        elif each["reason"] != "allowed":
+            assert each["at"] - last.get(customer, -1e9) >= 86_400
+    assert len(last) > 3
+    assert sum(each.get("reason") == "joined a case" for each in found) > 20
+    assert found[-1]["error"] == "'customer' is missing: whose event is it?"
+    other = stream(events[:1], *options, "--rise", "0.5")
+    check_refused(other, 2, "belongs to another stream: rise was not given and is 0.5")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--cooldown", "1d"), "need --entity"),
+        (("--allow", "a=2030-01-01"), "needs --entity"),
+        (("--entity", "c", "--window", "soon"), "--window soon is not a length of time"),
+        (("--entity", "c", "--allow", "a"), "is not a moment"),
+        (("--entity", "c", "--rise", "0"), "rise must be greater than 0"),
+    ],
+)
+def test_a_rule_for_events_that_makes_no_sense_is_refused(stream, lines, options, message):
+    """One line, before the first decision."""
+    result = stream(lines[:1], *DAY, *options)
+    assert result.exit_code in (1, 2)
+    assert message in " ".join(result.stderr.split())
+    assert result.stdout == ""
+
+
 def test_probes_keep_the_capacity_and_survive_a_restart(stream, lines):
     """Each answer says how it was selected and how likely; a retry says the same again."""
     options = ("--count", "40", "--period", "day", "--probe", "0.5")

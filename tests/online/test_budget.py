@@ -1,5 +1,6 @@
 """The budget: how it is spent, and which arguments it accepts."""
 
+import copy
 import json
 from datetime import UTC, datetime, timedelta
 
@@ -267,7 +268,7 @@ def test_a_base_rate_is_not_shared_with_copies(rng):
     """A copy follows another base rate without the first one."""
     budget = of_rare(rng.normal(size=50))
     before = budget.state()
-    budget.copy().set_prevalence(0.02)
+    copy.deepcopy(budget).set_prevalence(0.02)
     assert budget.state() == before
 
 

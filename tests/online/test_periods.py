@@ -1,5 +1,6 @@
 """Periods of a calendar, with summer time."""
 
+import copy
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
@@ -121,7 +122,7 @@ def test_controllers_on_a_calendar_pass_all_checks(period):
 def test_ids_of_a_bundle_are_those_of_one_at_a_time(known, bundle, size):
     """Ids of a bundle are found as if they came one by one, also when old ones are forgotten."""
     alone = QuantileTracker(Capacity.fraction(0.5), calibration_scores=[0, 1], remember=size)
-    together = alone.copy()
+    together = copy.deepcopy(alone)
     expected = [alone.decide(id / 6, id=id) for id in (*known, *bundle)]
     found = []
     for ids in (known, bundle):

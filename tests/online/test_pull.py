@@ -1,5 +1,6 @@
 """Cases that wait: what is handed out, what expires, and never more than the slots."""
 
+import copy
 import json
 
 import numpy as np
@@ -58,8 +59,8 @@ def test_slots_that_are_left_go_to_the_best_that_wait():
     pull = make(2, patience=3 * DAY)
     for id in range(7):
         pull.add(float(-id), id=id, at=float(id))
-    assert pull.copy().flagged(at=DAY - 1) == []
-    assert [case.id for case in pull.copy().flagged(at=DAY)] == [0, 1]
+    assert copy.deepcopy(pull).flagged(at=DAY - 1) == []
+    assert [case.id for case in copy.deepcopy(pull).flagged(at=DAY)] == [0, 1]
     assert [case.id for case in pull.flagged(at=3 * DAY)] == [0, 1, 2, 3, 4, 5]
     assert pull.n_waiting == 1
 
@@ -70,7 +71,7 @@ def test_a_high_score_gets_a_slot_when_its_patience_ends():
     pull.add(9.0, id="high", at=0.0)
     pull.add(-9.0, id="low", at=0.0)
     assert pull.remaining == 3
-    asked, polled = pull.copy(), pull.copy()
+    asked, polled = copy.deepcopy(pull), copy.deepcopy(pull)
     assert asked.next(at=4 * HOUR).id == "high"
     assert asked.next(at=4 * HOUR) is None
     assert [case.id for case in polled.flagged(at=4 * HOUR)] == ["high"]
@@ -122,7 +123,7 @@ def test_a_case_that_waits_is_known_however_many_came_after_it():
     pull = make(remember=1)
     for id, score in (("a", 9.0), ("b", 8.0)):
         pull.add(score, id=id, at=0.0)
-    for each in (pull, restarted(pull), pull.copy()):
+    for each in (pull, restarted(pull), copy.deepcopy(pull)):
         assert not each.add(9.0, id="a", at=1.0)
         assert each.decide(9.0, id="a", at=1.0).reason == "seen before"
         assert each.decide_many([9.0, 9.0], ids=["a", "b"], at=1.0).flagged.sum() == 0
@@ -181,7 +182,7 @@ def test_no_period_has_more_cases_than_slots(history, k, patience):
     pull = make(k, patience=patience, period=40.0, expected_arrivals=8, calibration_scores=[0, 1])
     clock, added, handed = 0.0, {}, {}
     for number, (what, value, gap) in enumerate(history):
-        before, out = pull.copy(), []
+        before, out = copy.deepcopy(pull), []
         if what == "capacity":
             pull.set_capacity(Capacity.count(value), at=gap)
             continue

@@ -8,10 +8,9 @@ from shortlist.exceptions import CapacityError
 from shortlist.online import (
     EmaController,
     QuantileTracker,
-    WindowController,
 )
 
-CONTROLLERS = [QuantileTracker, WindowController, EmaController]
+CONTROLLERS = [QuantileTracker, EmaController]
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from shortlist.online import (
     Controller,
     EmaController,
     QuantileTracker,
-    WindowController,
 )
+from studies.online.window import WindowController
 
 coarse = st.sampled_from([-1e300, -2.5, 0.0, 0.5, 1.0, 3.0, 1e300])
 fine = st.floats(-10, 10)

@@ -17,11 +17,11 @@ import numpy as np
 import uvicorn
 
 from shortlist.client import Client, ServiceError
+from shortlist.service._api import digest_of
 from shortlist.service._decider import Decider, Request
 from shortlist.service._group import make_queue
 from shortlist.service._models import Item
 from shortlist.service._replica import Arrival
-from shortlist.service._routes import digest_of
 from shortlist.service._service import Service
 from shortlist.service.app import make_app
 from shortlist.service.databases import open_store

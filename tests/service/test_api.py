@@ -342,6 +342,7 @@ OPERATIONS = {
     "claim": ("POST", "/v1/queues/{q}/claims", {"id": "a"}),
     "outcome": ("POST", "/v1/queues/{q}/outcomes", {"id": "a", "rare": True}),
     "capacity": ("PUT", "/v1/queues/{q}/capacity", {"count": 5}),
+    "allow": ("POST", "/v1/queues/{q}/allowed", {"entity": "ann", "until": 5}),
     "total": ("PUT", "/v1/total", {"count": 5}),
     "make_queue": ("POST", "/v1/queues", {"name": "south", "count": 1}),
     "me": ("GET", "/v1/me", None),

@@ -6,20 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from shortlist._core import ranking as _ranking
 from shortlist._core.ranking import Cut, cut_after, flag_above, nth_largest
 
 
-@pytest.fixture
-def small_pieces(monkeypatch):
-    """Make a small array take the path of a large one."""
-    monkeypatch.setattr(_ranking, "_SORT_BELOW", 8)
-    monkeypatch.setattr(_ranking, "_SAMPLE", 32)
-
-
 @pytest.mark.parametrize("kind", ["distinct", "tied", "constant", "infinite", "float32", "sorted"])
-def test_the_sampled_search_agrees_with_sorting(small_pieces, rng, kind):
-    """Every place of arrays of every kind is found, also when the sample is far too small."""
+def test_places_are_those_of_sorted_scores(rng, kind):
+    """Every place of arrays of every kind is found."""
     scores = {
         "distinct": rng.normal(size=300),
         "tied": rng.integers(0, 4, size=300).astype(float),
@@ -30,15 +22,6 @@ def test_the_sampled_search_agrees_with_sorting(small_pieces, rng, kind):
     }[kind]
     expected = np.sort(scores)[::-1]
     assert_array_equal([nth_largest(scores, place) for place in range(300)], expected)
-
-
-def test_a_sample_that_sees_one_value_only(monkeypatch):
-    """The bracket collapses on a block that does not hold the answer."""
-    monkeypatch.setattr(_ranking, "_SORT_BELOW", 8)
-    scores = np.r_[np.full(900, 5.0), np.ones(100)]
-    monkeypatch.setattr(_ranking, "_bracket", lambda scores, place: (np.float64(5), np.float64(5)))
-    assert nth_largest(scores, 899) == 5
-    assert nth_largest(scores, 950) == 1
 
 
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=40), st.integers(-1, 41))

@@ -24,9 +24,6 @@ from numpy.typing import NDArray
 from .arrays import Doubles, Floats, Mask, Rows, TieKeys
 from .ids import lots_of
 
-_SAMPLE = 1 << 16
-_SORT_BELOW = 1 << 20
-
 
 class Cut(NamedTuple):
     """A place in the ranking: before it, scores above `value` and ties with a key below `key`."""
@@ -156,37 +153,9 @@ def _tied_places(ranked: Floats) -> Rows:
 
 
 def nth_largest(scores: Floats, place: int) -> float:
-    """Return the score in the given place, counting from 0 at the largest.
-
-    Large arrays are not copied: a random sample brackets the answer, one pass counts what lies
-    above the bracket and gathers what is inside it (a few per cent, unless many scores are equal),
-    and that is partitioned.
-    """
-    if scores.size <= _SORT_BELOW:
-        return _nth_largest_by_partition(scores, place)
-    low, high = _bracket(scores, place)
-    above = int(np.count_nonzero(scores > high))
-    gathered = scores[(scores >= low) & (scores <= high)]
-    if above <= place < above + gathered.size:
-        return _nth_largest_by_partition(gathered, place - above)
-    return _nth_largest_by_partition(scores, place)  # the sample was unlucky: rare, and slower
-
-
-def _nth_largest_by_partition(scores: Floats, place: int) -> float:
+    """Return the score in the given place, counting from 0 at the largest."""
     index = scores.size - 1 - place
     return float(np.partition(scores, index)[index])
-
-
-def _bracket(scores: Floats, place: int) -> tuple[np.floating, np.floating]:
-    """Guess two scores between which the wanted one lies, six standard errors either way."""
-    positions = np.random.default_rng(0).integers(scores.size, size=_SAMPLE)
-    sample = np.sort(scores[positions])
-    share = 1 - place / scores.size
-    margin = 6 * np.sqrt(max(share * (1 - share), 1 / _SAMPLE) / _SAMPLE)
-    lower, upper = (share - margin) * _SAMPLE, (share + margin) * _SAMPLE
-    low = sample[int(lower)] if lower >= 0 else scores.min()
-    high = sample[int(upper)] if upper < _SAMPLE else scores.max()
-    return low, high
 
 
 # --- which scores count as equal -----------------------------------------------------------------

@@ -60,6 +60,11 @@ HELP = {
     "probe": "Share of the flags for cases below the threshold, drawn at random, such as --probe "
     "0.1. Their outcomes tell what is missed: shortlist evaluate --reviews.",
     "expect": "Rough number of cases in a period, such as --expect 5000; it is learned.",
+    "entity": "The column that says whose event it is, such as --entity customer: events of one "
+    "entity are one case, and take one slot, ...",
+    "window": "... for so long after the flag, such as --window 24h ...",
+    "cooldown": "... and for so long after that, such as --cooldown 7d, ...",
+    "rise": "... unless the score exceeds all scores of the case by so much, such as --rise 0.2.",
 }
 #: The environment variable with a text that makes the draw of probes reproducible.
 PROBE_KEY = "SHORTLIST_PROBE_KEY"
@@ -153,7 +158,7 @@ _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _NAMES = {"minute": "1m", "hour": "1h", "day": "1d", "week": "1w"}
 
 
-def period_from(period: str) -> float | str:
+def period_from(period: str, option: str = "period") -> float | str:
     """Return the seconds of a period, or its text if it belongs to a calendar."""
     period = "month UTC" if period == "month" else period.strip()
     if " " in period:
@@ -161,8 +166,8 @@ def period_from(period: str) -> float | str:
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw]?)", _NAMES.get(period, period))
     if match is None or float(match[1]) == 0:
         raise typer.BadParameter(
-            f"--period {period} is not a length of time; use hour, day, week, month, 90s, 15m, 12h "
-            "or 2d, or with a time zone: 'day Europe/Berlin'"
+            f"--{option} {period} is not a length of time; use hour, day, week, month, 90s, 15m, "
+            "12h or 2d, or with a time zone: 'day Europe/Berlin'"
         )
     return float(match[1]) * _UNITS[match[2] or "s"]
 
@@ -171,6 +176,19 @@ def same_named(options: dict[str, Any], function: Callable[..., Any]) -> dict[st
     """Return the options that a function has parameters for; what was not given has its default."""
     named = inspect.getfullargspec(function).kwonlyargs
     return {name: options[name] for name in named if options.get(name) is not None}
+
+
+def entity_from(
+    entity: str | None, window: str, cooldown: str | None, rise: float | None
+) -> dict[str, Any]:
+    """Return what makes events one case; nothing without an entity."""
+    if entity is None:
+        if cooldown is not None or rise is not None:
+            raise typer.BadParameter("--cooldown and --rise need --entity, such as customer")
+        return {}
+    pause = 0.0 if cooldown is None else period_from(cooldown, "cooldown")
+    span = period_from(window, "window")
+    return {"entity": entity, "window": span, "cooldown": pause, "rise": rise}
 
 
 #: What only a fit asks for, and what there is not in JSON lines.

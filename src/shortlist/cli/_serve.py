@@ -24,6 +24,7 @@ from ._options import (
     Out,
     Probe,
     Text,
+    entity_from,
     period_from,
 )
 from ._shell import USER_ERROR, print_json
@@ -46,6 +47,10 @@ def serve(
     worth: Number = None,
     probe: Probe = 0,
     segment: Text = None,
+    entity: Text = None,
+    window: str = "24h",
+    cooldown: Text = None,
+    rise: Number = None,
     database: Database = _FILE,
     host: Annotated[str, typer.Option(envvar="SHORTLIST_HOST")] = "127.0.0.1",
     port: Annotated[int, typer.Option(envvar="SHORTLIST_PORT", min=0, max=65_535)] = 8_000,
@@ -113,6 +118,7 @@ def serve(
         database, model, queues, period=period_from(period), expect=expect, total=total,
         of_work=budget is not None, worth=worth, probe=probe, probe_key=os.environ.get(PROBE_KEY),
         segment=segment, accept_clock=accept_clock, restored=restored,
+        **entity_from(entity, window, cooldown, rise),
     )  # fmt: skip
     with _opened(database) as store:
         known = list_keys(store)

@@ -39,6 +39,11 @@ def stream(
     adopt: bool = False,
     budget: options.Number = None,
     worth: options.Number = None,
+    entity: options.Text = None,
+    window: str = "24h",
+    cooldown: options.Text = None,
+    rise: options.Number = None,
+    allow: Annotated[list[str] | None, typer.Option(metavar="TEXT", show_default=False)] = None,
     read: options.Read = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -74,11 +79,14 @@ def stream(
         Wait for the disk. Otherwise a power cut may lose decisions.
     adopt
         Continue from a state of another model or capacity.
+    allow
+        Do not decide about an entity until a moment: --allow ann=2027-01-31; may be repeated.
     """
     check_distinct(state, keep=(model, Path("-")))
     limit = options.capacity_from(
         count=count, period=period, capacity=capacity, per=per, fraction=fraction, budget=budget
     )
+    from .._core.validation import parse_moment
     from ..service.stream import StreamSettings
     from ..service.stream_file import open_stream
     from ..tables import WorkColumns
@@ -93,7 +101,12 @@ def stream(
         worth=kept.worth if worth is None else worth,
         probe=probe,
         probe_key=os.environ.get(options.PROBE_KEY),
+        entity=options.entity_from(entity, window, cooldown, rise) or None,
     )
+    if allow and entity is None:
+        raise typer.BadParameter("--allow needs --entity, such as customer")
+    pairs = [text.rpartition("=") for text in allow or ()]
+    allowed = {name: parse_moment(until) for name, _, until in pairs}
     if loaded.row_scorer.note:  # compiles the model before the first line
         typer.echo(loaded.row_scorer.note, err=True)
     fingerprint = hashlib.sha256(model.read_bytes()).hexdigest()[:16]
@@ -103,8 +116,11 @@ def stream(
         identity={"model": fingerprint, **settings.to_json(loaded)},
         adopt=loaded.classifier.calibration_scores_ if adopt else None,
         worth=settings.worth,
+        entity=settings.entity,
         sync=sync,
     ) as durable:
+        if allowed:
+            durable.allow(allowed)
         if durable.n_before:
             typer.echo(f"Resuming {state}: {durable.n_before:,} cases were decided.", err=True)
         summary = _run(
@@ -112,6 +128,7 @@ def stream(
             durable,
             id_field=id,
             time_field=time,
+            entity_field=entity,
             reading=options.read_options(read, but=options.NOT_IN_LINES),
         )
         left = getattr(durable.controller, "remaining", None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numba import njit
@@ -146,7 +146,7 @@ def units_allowed(capacity: Capacity) -> int:
 # --- the scale of scores -------------------------------------------------------------------------
 
 
-class TailScale:
+class TailScale(NamedTuple):
     """Translates between scores and tail levels, and between the scores of two models.
 
     A score that a share p of the calibration scores reaches lies at the level -log p. A step on
@@ -157,10 +157,7 @@ class TailScale:
     `knots` are scores in rising order, and the level of each.
     """
 
-    __slots__ = ("knots",)
-
-    def __init__(self, knots: Floats) -> None:
-        self.knots = knots
+    knots: Floats
 
     @classmethod
     def from_scores(cls, calibration_scores: Floats) -> Self:

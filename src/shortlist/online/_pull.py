@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 import math
 from collections import OrderedDict
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 from numpy.typing import ArrayLike
 
@@ -143,7 +143,7 @@ class PullController(BudgetController):
             in :meth:`~Controller.decide`.
         """
         id, score, moment = check_id(id), check_score(score), self._time.moment(at)
-        with self._lock:
+        with self.lock:
             if self._repeat(id) is not None or not self._reach(moment):
                 return False
             super()._decide_new(score, moment, None, 1, deciding=False)
@@ -166,7 +166,7 @@ class PullController(BudgetController):
             waits that is worth one of the slots left.
         """
         moment = self._time.moment(at)
-        with self._lock:
+        with self.lock:
             if not self._reach(moment):
                 return None
             if not self._flagged:
@@ -191,7 +191,7 @@ class PullController(BudgetController):
             In the order in which they were flagged. :meth:`next` does not return them again.
         """
         moment = self._time.moment(at)
-        with self._lock:
+        with self.lock:
             self._reach(moment)
             found, self._flagged = self._flagged, []
             self._here.difference_update(case.id for case in found)
@@ -290,14 +290,6 @@ class PullController(BudgetController):
             self._wait(_read_case(case))
         self._flagged = [_read_case(case) for case in state["kept"]]
         self._here.update(case.id for case in self._flagged)
-
-    def copy(self) -> Self:
-        """Return a controller in the same state; each then goes on without the other."""
-        with self._lock:
-            other = super().copy()
-            other._waiting, other._ranked = self._waiting.copy(), self._ranked.copy()
-            other._flagged, other._here = self._flagged.copy(), self._here.copy()
-            return other
 
 
 def _read_case(saved: list[Any]) -> WaitingCase:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import bisect
-import copy
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -42,12 +41,6 @@ class Timeline:
         self.changes: list[tuple[float, Capacity]] = []
         # The latest refused moment, and how many in a row agree with it.
         self._suspect: tuple[float, int] | None = None
-
-    def copy(self) -> Timeline:
-        """Return the same time, which moves on alone."""
-        other = copy.copy(self)
-        other.changes = list(self.changes)
-        return other
 
     # --- moments -------------------------------------------------------------------------------
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-import threading
 from collections import OrderedDict
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -40,7 +39,8 @@ class EntityCases:
     next case. Events of an entity that is on the allow-list are not decided until its end.
 
     A flag is always one of the controller. Therefore no period has more cases than slots, whatever
-    the order of the events, and whoever comes again.
+    the order of the events, and whoever comes again. The object can be pickled, and goes on from
+    there.
 
     Parameters
     ----------
@@ -88,7 +88,6 @@ class EntityCases:
         self._allowed: dict[Any, float] = {}
         for entity, until in (allowed or {}).items():
             self.allow(entity, until)
-        self._lock = threading.Lock()
         # In the order of their flags: the oldest are over first.
         self._cases: OrderedDict[Any, OpenCase] = OrderedDict()
 
@@ -123,6 +122,9 @@ class EntityCases:
         """
         case = self._cases.get(entity)
         return case if case is not None and at < case.at + self.window + self.cooldown else None
+
+    def __contains__(self, entity: Any) -> bool:
+        return entity in self._cases or entity in self._allowed
 
     def settle(self, entity: Any, score: float, at: float) -> int | None:
         """Return the code of an event that is not to be decided; None for all others."""
@@ -180,7 +182,7 @@ class EntityCases:
             With the reason ``"joined a case"`` or ``"allowed"`` if it was not decided.
         """
         entity, score = check_id(entity, "entity"), check_score(score)
-        with self._lock:
+        with controller.lock:
             now = max(to_seconds(at), controller.now)
             code = self.settle(entity, score, now)
             if code is None:
@@ -226,31 +228,3 @@ class EntityCases:
                 begun[names[row]] = moments[row], number
             numbers[row] = number
         return numbers
-
-    # --- saved state ---------------------------------------------------------------------------
-
-    def state(self) -> dict[str, Any]:
-        """Return everything that later decisions depend on, as plain JSON, for `from_state`."""
-        rise = None if self.rise == math.inf else self.rise
-        rule = {"window": self.window, "cooldown": self.cooldown, "rise": rise}
-        cases = [[entity, *case] for entity, case in self._cases.items()]
-        return {**rule, "allowed": list(self._allowed.items()), "cases": cases}
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Self:
-        """Return the object that :meth:`state` was called on.
-
-        Parameters
-        ----------
-        state : dict
-            What `state` returned, directly or through JSON.
-
-        Returns
-        -------
-        EntityCases
-        """
-        rule = {name: state[name] for name in ("window", "cooldown", "rise")}
-        made = cls(**rule, allowed=dict(state["allowed"]))
-        for entity, key, at, highest in state["cases"]:
-            made._cases[check_id(entity)] = OpenCase(key, to_seconds(at), check_score(highest))
-        return made

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import base64
-import copy
 import hashlib
 import json
 import math
 import threading
 from collections import OrderedDict
 from fractions import Fraction
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -94,7 +94,8 @@ class Controller:
     compiled_step: ClassVar[Any]
     #: ``loop(items, deciding, answers, floats, ints)`` does the same for arrays: `items` are the
     #: scores, times, works and numbers, `answers` the codes, thresholds and probabilities to fill.
-    compiled_loop: ClassVar[Any]
+    #: Without one, the step is called for each item.
+    compiled_loop: ClassVar[Any] = None
 
     def __init__(
         self,
@@ -105,7 +106,7 @@ class Controller:
         **options: Any,
     ) -> None:
         self.options = check_options({"remember": remember, **options})
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
         self.capacity = check_capacity(capacity)
         self.counts_work = capacity.kind == "effort"
         self._time = Timeline(self.options.get("period"))
@@ -192,7 +193,7 @@ class Controller:
         Decision
             With `flag`, `threshold`, `reason` and `probability`.
         """
-        with self._lock:
+        with self.lock:
             id = None if id is None else check_id(id)
             if (known := self._repeat(id)) is not None:
                 return known
@@ -233,7 +234,7 @@ class Controller:
         checked = check_score_array(scores)
         n = checked.size
         work, names = check_work(self.capacity, efforts, n), check_names(ids, n)
-        with self._lock:
+        with self.lock:
             return self._decide_items(checked, self._time.moments(at, n), work, names)
 
     def observe(self, scores: ArrayLike, *, at: Any = None) -> Self:
@@ -248,7 +249,7 @@ class Controller:
         """
         checked = check_score_array(np.atleast_1d(np.asarray(scores)))
         work = np.ones(checked.size, np.int64)
-        with self._lock:
+        with self.lock:
             moments = self._time.moments(at, checked.size)
             self._decide_items(checked, moments, work, None, deciding=False)
         return self
@@ -272,7 +273,7 @@ class Controller:
                 "flags and work are counted differently. Make a new controller."
             )
         self.check_capacity(capacity)
-        with self._lock:
+        with self.lock:
             moment = self.now if at is None else to_seconds(at)
             if moment > self.now:
                 self._time.announce(moment, capacity)
@@ -296,7 +297,7 @@ class Controller:
                 "change the capacity with set_capacity."
             )
         value = float(check_prevalence(prevalence))
-        with self._lock:
+        with self.lock:
             for capacity in (self.capacity, *(each for _, each in self._time.changes)):
                 if capacity.kind == "multiple":
                     capacity.as_ratio(value)  # an error changes nothing
@@ -314,7 +315,7 @@ class Controller:
             made from.
         """
         new = TailScale.from_scores(check_calibration_scores(calibration_scores))
-        with self._lock:
+        with self.lock:
             self.change_scale(self.scale, new)
             self.scale = new
         return self
@@ -329,7 +330,7 @@ class Controller:
         dict
             For :meth:`from_state`.
         """
-        with self._lock:
+        with self.lock:
             parts = {
                 "format": FORMAT[0],
                 "version": FORMAT[1],
@@ -387,15 +388,13 @@ class Controller:
             digest = made.state()["digest"]
         except (TypeError, ValueError, LookupError, OverflowError, AttributeError) as error:
             raise ValueError(f"state cannot be read: {type(error).__name__}: {error}") from error
-        if digest != state.get("digest"):
-            raise ValueError(
-                "state contradicts itself: it is not what state() returned. Load it unchanged, and "
-                "change a capacity with set_capacity."
-            )
         # Compiled functions check no index, and whoever edits a state can compute its digest again.
-        if np.isnan(made.state_floats).any() or not made.is_sound(*sizes):
+        is_sound = made.is_sound(*sizes) and not np.isnan(made.state_floats).any()
+        if digest != state.get("digest") or not is_sound:
             raise ValueError(
-                "state has lengths or places that no controller has; it was not returned."
+                "state contradicts itself: it is not what state() returned, or has lengths or "
+                "places that no controller has. Load it unchanged, and change a capacity with "
+                "set_capacity."
             )
         return made
 
@@ -416,32 +415,21 @@ class Controller:
         self.state_floats = _from_text(state["floats"], np.float64)
         self.state_ints = _from_text(state["ints"], np.int64)
 
-    def copy(self) -> Self:
-        """Return a controller in the same state; each then decides without the other.
-
-        Faster than ``copy.deepcopy``: only what the controller has learned is copied.
-        """
-        with self._lock:
-            other = copy.copy(self)
-            other._time, other._answers = self._time.copy(), self._answers.copy()
-            other.state_floats, other.state_ints = self.state_floats.copy(), self.state_ints.copy()
-            return other
-
     def __getstate__(self) -> dict[str, Any]:
         """Leave the lock out of copies."""
-        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+        return {name: value for name, value in self.__dict__.items() if name != "lock"}
 
     def __setstate__(self, saved: dict[str, Any]) -> None:
         """Give each copy its own lock."""
         self.__dict__.update(saved)
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
 
     # --- helpers -------------------------------------------------------------------------------
 
     def pass_over(self, code: int, *, at: Any, id: str | int | None = None) -> Decision:
         """Answer an item that is not to be decided: time passes, and its id is remembered."""
         id, moment = None if id is None else check_id(id), self._time.moment(at)
-        with self._lock:
+        with self.lock:
             if (known := self._repeat(id)) is not None:
                 return known
             if not self._reach(moment):
@@ -533,16 +521,13 @@ class Controller:
             key = self._probe_key
             numbers[:] = [uniform_number(key, id, first + i) for i, id in enumerate(names)]
         batch = DecisionBatch.empty(scores.size)
-        self.compiled_loop(
-            (scores, self._time.count_many(moments), work, numbers),
-            deciding,
-            (batch.codes, batch.thresholds, batch.probabilities),
-            self.state_floats,
-            self.state_ints,
-        )
+        items = scores, self._time.count_many(moments), work, numbers
+        answers = batch.codes, batch.thresholds, batch.probabilities
+        loop = self.compiled_loop or partial(_call_for_each, self.compiled_step)
+        loop(items, deciding, answers, self.state_floats, self.state_ints)
         batch.flagged[:] = is_flag(batch.codes)
-        answers = batch.flagged, batch.thresholds, batch.probabilities
-        for id, *answer in zip(ids or (), *(each.tolist() for each in answers), strict=False):
+        kept = batch.flagged, batch.thresholds, batch.probabilities
+        for id, *answer in zip(ids or (), *(each.tolist() for each in kept), strict=False):
             self._keep(id, *answer)
         return batch
 
@@ -555,6 +540,12 @@ class Controller:
     def _change_capacity(self, capacity: Capacity) -> None:
         self.apply_capacity(capacity)
         self.capacity = capacity
+
+
+def _call_for_each(step: Any, items: Any, deciding: bool, answers: Any, *arrays: Any) -> None:
+    for i, (score, at, work, number) in enumerate(zip(*items, strict=True)):
+        found = step(score, at, deciding, work, number, *arrays)
+        answers[0][i], answers[1][i], answers[2][i] = found
 
 
 def _to_text(array: NDArray[Any]) -> str:

@@ -70,11 +70,6 @@ class Decision(NamedTuple):
     reason: str
     probability: float
 
-    @property
-    def selected_by(self) -> str:
-        """One of ``"score"``, ``"probe"``, ``"probe without a slot"`` and ``"not selected"``."""
-        return str(DecisionBatch.of([self]).selected_by[0])
-
 
 class DecisionBatch(NamedTuple):
     """The decisions about many items: an array for each part of a :class:`Decision`."""

@@ -5,6 +5,7 @@ These types are described in `openapi.json`, which `tools/openapi.py` writes.
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import re
 from collections.abc import Callable
@@ -139,3 +140,44 @@ class Route:
         places = path.replace("{queue}", "(?P<queue>[^/]+)")
         places = re.sub("{(case|name)}", "(?P<case>.+)", places)
         self.match = re.compile(places).fullmatch
+
+
+# --- what a case says about itself ----------------------------------------------------------------
+
+_SORTED = msgspec.json.Encoder(order="deterministic")
+LONGEST_ID = 200
+
+
+def entity_of(fields: Any, name: str | None) -> str | None:
+    """Return the entity of an event, or raise a problem; None if the queue has none."""
+    return None if name is None else id_of(fields, (name,), "an entity")
+
+
+def id_of(fields: Any, names: tuple[str, ...], what: str = "an id") -> str:
+    """Return the id of a case, or raise a problem."""
+    if not isinstance(fields, dict):
+        detail = f"A case must be an object with its columns; got {fields!r:.80}."
+        raise Problem(400, "invalid-json", detail)
+    given = next((fields[name] for name in names if name in fields), None)
+    plain = _plain_number(given)
+    case = str(plain) if type(plain) is int else plain
+    if not isinstance(case, str) or not 0 < len(case) <= LONGEST_ID or not case.isprintable():
+        raise Problem(
+            422,
+            "invalid-case",
+            f"A case needs {what} in the field {names[0] if names else 'id'!r}: a text of up to "
+            f"{LONGEST_ID} printable characters, or a whole number; got {given!r:.80}.",
+        )
+    return case
+
+
+def digest_of(fields: dict[str, Any]) -> bytes:
+    """Return what tells a case from one with other columns."""
+    plain = {name: _plain_number(value) for name, value in fields.items()}
+    return hashlib.blake2b(_SORTED.encode(plain), digest_size=16).digest()
+
+
+def _plain_number(value: Any) -> Any:
+    """Return 1.0 as 1: programs differ in how they write a whole number."""
+    is_whole = type(value) is float and value.is_integer() and abs(value) < 1 << 53
+    return int(value) if is_whole else value

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 # What is about a person, in the tables whose rows have a seal.
-_PRIVATE = ("case_id", "digest", "body", "note", "idempotency")
+_PRIVATE = ("case_id", "entity", "digest", "body", "note", "idempotency")
 _UNHASHED = {"seal", "hash"}
 _HIDDEN = _UNHASHED.union(_PRIVATE)
 _SALT, _SEAL = 16, 32  # bytes

@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from ._api import Answer, Problem
+from ._api import Answer, Problem, entity_of
 from ._group import GroupMaker, join_queue
 from ._models import Item, ModelCache
 from ._replica import Arrival, ReplayError, Replica, drawn_of, reason_of
@@ -234,16 +234,16 @@ class Decider:
         cases = [case for request in stale for case in request.cases]
         started = time.monotonic()
         if cases:
-            self._score(cases, replica.model)
+            self._score(cases, replica)
             self._score_besides(cases, replica.shadow)
             self._was_quick = time.monotonic() - started < _QUICK
         for request in stale:
             request.models = replica.models
 
-    def _score(self, cases: list[Arrival], model: int) -> None:
+    def _score(self, cases: list[Arrival], replica: Replica) -> None:
         """Give cases the scores of a model, or else a problem as their answer."""
         try:
-            items = self._scored(cases, model)
+            items = self._scored(cases, replica.model)
         except (ValueError, ImportError) as error:
             for case in cases:
                 case.answer = Problem(503, "no-model", str(error))
@@ -251,6 +251,10 @@ class Decider:
         for case, item in zip(cases, items, strict=True):
             case.score, case.effort = item.score, item.effort
             case.answer = None if item.error is None else Problem(422, "invalid-case", item.error)
+            try:
+                case.entity = entity_of(case.fields, replica.settings.entity)
+            except Problem as problem:
+                case.answer = case.answer or problem
 
     def _score_besides(self, cases: list[Arrival], shadow: int) -> None:
         """Give cases the scores of a model that decides nothing, if it is loaded and has some."""

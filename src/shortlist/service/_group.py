@@ -7,9 +7,9 @@ import json
 from typing import Any
 
 from ..online import Controller
-from ..online.decisions import ABOVE_THRESHOLD, MOMENT_REFUSED, PROBE
+from ..online.decisions import ABOVE_THRESHOLD, ALLOWED, MOMENT_REFUSED, PROBE
 from ._chain import link, new_salt
-from ._replica import NOT_WORTH, REFUSED_BY_COUNT, Arrival, Replica
+from ._replica import NOT_WORTH, REFUSED_BY_COUNT, Arrival, Replica, Verdict
 from .settings import QueueSettings, build_name, units_of
 from .store import (
     BUILD,
@@ -40,6 +40,7 @@ class GroupMaker:
         self._capacity = row.capacity
         self._ended: dict[int, tuple[int, int, int, int]] = {}
         self._is_start = False
+        self._cases = replica.settings.entity_cases()
         self.entries: list[Entry] = []
         self._advance(at, row.capacity)
 
@@ -50,28 +51,62 @@ class GroupMaker:
 
     def add_change(self, kind: int, body: dict[str, Any], key_id: str | None) -> Entry:
         """Append an event and make its change."""
+        entity = body.get("entity")  # a column of its own, which can be erased
+        body = {name: value for name, value in body.items() if name != "entity"}
         if kind == CLOCK:
             self._at = body["from"]
             self._enter(self._replica.settings.periods.number(self._at))
         # A change cannot begin in the past: what was decided was decided.
         body = {**body, "from": max(self._at, body.get("from") or self._at)}
-        event = self.add_event(kind, json.dumps(body), key_id)
+        event = self.add_event(kind, json.dumps(body), key_id, entity)
         self._replica.apply(event)
         return event
 
-    def add_event(self, kind: int, body: str, key_id: str | None) -> Entry:
+    def add_event(
+        self, kind: int, body: str, key_id: str | None, entity: str | None = None
+    ) -> Entry:
         """Append an event."""
         event = Entry(
             self._row.id, self._next(), kind, self._replica.build, self._at, self._period or 0,
-            model=self._replica.model or None, key_id=key_id, body=body,
+            model=self._replica.model or None, key_id=key_id, body=body, entity=entity,
+            seal=None if entity is None else new_salt(),
         )  # fmt: skip
         self.entries.append(event)
         return event
 
     def add_cases(self, arrivals: list[Arrival]) -> None:
-        """Decide about new cases; the counts of the database have the last word."""
+        """Decide about new cases, those of an entity that is known one after the other."""
+        together: dict[Any, Arrival] = {}
+        if names := sorted({each.entity for each in arrivals if each.entity is not None}):
+            self._read_entities(names)
+        for place, each in enumerate(arrivals):
+            name = place if each.entity is None else each.entity
+            if name in together or name in self._cases:
+                self._decide(list(together.values()))
+                together = {}
+            code = self._cases.settle(name, each.score, max(each.at, self._at))
+            if code is None:
+                together[name] = each
+            else:
+                self._add([each], [self._replica.pass_over(code, each.score, each.at)])
+        self._decide(list(together.values()))
+
+    def _read_entities(self, names: list[str]) -> None:
+        """Read from the log what is known about entities."""
+        known = self._replica.store.known_entities(self._row.id, names, at=self._at)
+        for entity, seq, at, score, highest, body in known:
+            if score is None:
+                self._cases.allow(entity, json.loads(body)["until"])
+            else:
+                self._cases.begin(entity, seq, max(score, highest or score), at)
+
+    def _decide(self, arrivals: list[Arrival]) -> None:
+        if arrivals:
+            self._add(arrivals, self._replica.decide(arrivals))
+
+    def _add(self, arrivals: list[Arrival], verdicts: list[Verdict]) -> None:
+        """Append decisions; the counts of the database have the last word."""
         replica, of_work = self._replica, self._replica.settings.of_work
-        verdicts = replica.decide(arrivals)
         allowed = replica.settings.allowed_by(replica.controller.capacity)
         queue, build, model = self._row.id, replica.build, replica.model or None
         for each, (code, threshold, inclusion) in zip(arrivals, verdicts, strict=True):
@@ -85,6 +120,7 @@ class GroupMaker:
             if code in (ABOVE_THRESHOLD, PROBE):
                 slot = self._slot(allowed, work)
                 code = REFUSED_BY_COUNT if slot is None else code
+            joined = self._attach(each, code, slot)
             kept = each.fields is not None and (slot is not None or code == MOMENT_REFUSED)
             spent = self._spent if of_work and slot is not None else None
             self.entries.append(
@@ -93,9 +129,18 @@ class GroupMaker:
                     each.case_id, each.digest, each.score, threshold, code, slot, model,
                     each.key_id, _as_text(each.fields) if kept else None, each.effort, work, spent,
                     inclusion, None if slot is None else self._total_used, each.shadow,
-                    None if each.case_id is None else new_salt(),
+                    each.entity, joined, new_salt(),
                 )
             )  # fmt: skip
+
+    def _attach(self, each: Arrival, code: int, slot: int | None) -> Any:
+        """Let a flag begin a case; return the entry whose case another event of it joins."""
+        if each.entity is None or code in (MOMENT_REFUSED, ALLOWED):
+            return None
+        if slot is None:
+            return self._cases.join(each.entity, each.score, self._at)
+        self._cases.begin(each.entity, self._next(), each.score, self._at)
+        return None
 
     def _advance(self, at: float, allowed: int) -> None:
         """Let time pass, which never runs backwards; a period that ends leaves its numbers."""

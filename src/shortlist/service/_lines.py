@@ -53,8 +53,10 @@ def _is_waiting(descriptor: int) -> bool:
 class LineReader:
     """Parses lines for a model: its columns by name, and the fields with the id and the moment."""
 
-    def __init__(self, model: LoadedModel, *, id_field: str | None, time_field: str) -> None:
-        self._model, self._time_field = model, time_field
+    def __init__(
+        self, model: LoadedModel, *, id_field: str | None, time_field: str, entity: str | None
+    ) -> None:
+        self._model, self._time_field, self._entity = model, time_field, entity
         self._id_field = next(iter(model.id_fields), None) if id_field is None else id_field
         self._expected = {}
         if self._id_field is not None and self._id_field in (id_field, model.table.schema.id):
@@ -75,7 +77,11 @@ class LineReader:
             if at is not None:
                 at = parse_moment(at) if isinstance(at, str) else to_seconds(at)
             at = now if at is None else at
-            return self._model.read(fields)._replace(line=number, shown=shown, id=id, at=at)
+            entity = _id(fields.get(self._entity), self._entity) if self._entity else None
+            if self._entity and entity is None:
+                raise ValueError(f"{self._entity!r} is missing: whose event is it?")
+            item = self._model.read(fields)
+            return item._replace(line=number, shown=shown, id=id, at=at, entity=entity)
         except (TypeError, ValueError) as error:
             return Item(line=number, shown=shown, error=" ".join(str(error).split()))
 

@@ -37,7 +37,7 @@ _OF_LISTS = " of lists"
 class Item(NamedTuple):
     """A case as a model reads it: its columns and weights, its score, or what is wrong with it.
 
-    A line has a number, a moment, and its id as text and as it was written (`shown`).
+    A line has a number, a moment, its id as text and as it was written (`shown`), and an entity.
     """
 
     values: tuple[Any, ...] = ()
@@ -49,6 +49,7 @@ class Item(NamedTuple):
     shown: Any = None
     id: str | None = None
     at: float | None = None
+    entity: str | None = None
 
 
 class LoadedModel:

@@ -22,6 +22,8 @@ from .._core import probing
 from .._core.work import reaches
 from ..online import Controller, DriftAlarm
 from ..online.decisions import (
+    ALLOWED,
+    JOINED,
     MOMENT_REFUSED,
     PROBE,
     PROBE_WITHOUT_SLOT,
@@ -74,6 +76,7 @@ class Arrival(msgspec.Struct, eq=False):
     fields: Any = None
     shadow: float | None = None
     answer: Any = None
+    entity: str | None = None
 
     @classmethod
     def of(cls, entry: Entry) -> Arrival:
@@ -225,9 +228,22 @@ class Replica:
 
     def _decide_again(self, run: list[Entry]) -> None:
         """Decide as the log says; what this version has decided must come out the same."""
-        arrivals = list(map(Arrival.of, run))
-        decided = self.decide(arrivals)
-        self.watch([each.score for each in arrivals])
+        self.watch([entry.score or 0.0 for entry in run])
+        for is_passed, part in groupby(run, key=self._is_passed_over):
+            if is_passed:
+                for entry in part:
+                    again = Arrival.of(entry)
+                    self.pass_over(entry.code or 0, again.score, again.at)
+            else:
+                self._compare(list(part))
+
+    def _is_passed_over(self, entry: Entry) -> bool:
+        """Whether no controller has decided: which case an event joins is known from the log."""
+        is_refused = entry.code == MOMENT_REFUSED and self.settings.entity is not None
+        return is_refused or entry.code in (JOINED, ALLOWED)
+
+    def _compare(self, run: list[Entry]) -> None:
+        decided = self.decide(list(map(Arrival.of, run)))
         if self.controller.has_probes and any(is_erased(entry.seal) for entry in run):
             self.is_own = False  # without its id, nobody can draw a case again; a state follows
             return
@@ -252,6 +268,14 @@ class Replica:
         verdicts = iter(self._decide(chosen))
         none = NOT_WORTH, worth, 0.0 if self.controller.has_probes else None
         return [next(verdicts) if is_enough else none for is_enough in enough]
+
+    def pass_over(self, code: int, score: float, at: float) -> Verdict:
+        """Let time pass without deciding about an event; its moment may be refused."""
+        if not self.settings.is_guarded:
+            _believe(self.controller, score, at)
+        decision = self.controller.pass_over(code, at=at)
+        chance = 0.0 if self.controller.has_probes else None
+        return REASONS.index(decision.reason), math.inf, chance
 
     def _decide(self, arrivals: list[Arrival]) -> list[Verdict]:
         if arrivals and not self.settings.is_guarded:

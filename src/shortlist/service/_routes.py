@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from datetime import datetime
@@ -12,17 +11,15 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from . import _reviews, _shadow, _staff, _status, webhook
-from ._api import Answers, Cases, Moment, Problem, Route, Seq
+from ._api import LONGEST_ID, Answers, Cases, Moment, Problem, Route, Seq, digest_of, id_of
 from ._decider import Request
 from ._models import LoadedModel, models_of
 from ._replica import Arrival
 from ._service import Call
 from .settings import QueueSettings
 from .setup import add_queue, set_total, settings_for
-from .store import CAPACITY, CLOCK, MODEL, OBSERVATION, SHADOW, QueueRow
+from .store import ALLOW, CAPACITY, CLOCK, MODEL, OBSERVATION, SHADOW, QueueRow
 
-_SORTED = msgspec.json.Encoder(order="deterministic")
-_LONGEST_ID = 200
 _MOST_CASES = 1_024
 
 
@@ -46,36 +43,6 @@ async def decide(call: Call, body: Cases) -> Answers:
         if type(answer) is Problem and (body is not cases or answer.status == 503):
             raise answer
     return answers if body is cases else answers[0]
-
-
-def id_of(fields: Any, names: tuple[str, ...]) -> str:
-    """Return the id of a case, or raise a problem."""
-    if not isinstance(fields, dict):
-        detail = f"A case must be an object with its columns; got {fields!r:.80}."
-        raise Problem(400, "invalid-json", detail)
-    given = next((fields[name] for name in names if name in fields), None)
-    plain = _plain_number(given)
-    case = str(plain) if type(plain) is int else plain
-    if not isinstance(case, str) or not 0 < len(case) <= _LONGEST_ID or not case.isprintable():
-        raise Problem(
-            422,
-            "invalid-case",
-            f"A case needs an id in the field {names[0] if names else 'id'!r}: a text of up to "
-            f"{_LONGEST_ID} printable characters, or a whole number; got {given!r:.80}.",
-        )
-    return case
-
-
-def digest_of(fields: dict[str, Any]) -> bytes:
-    """Return what tells a case from one with other columns."""
-    plain = {name: _plain_number(value) for name, value in fields.items()}
-    return hashlib.blake2b(_SORTED.encode(plain), digest_size=16).digest()
-
-
-def _plain_number(value: Any) -> Any:
-    """Return 1.0 as 1: programs differ in how they write a whole number."""
-    is_whole = type(value) is float and value.is_integer() and abs(value) < 1 << 53
-    return int(value) if is_whole else value
 
 
 # --- changes that all workers follow --------------------------------------------------------------
@@ -265,6 +232,24 @@ async def _switch(call: Call, kind: int, change: dict[str, int]) -> Changed:
     return msgspec.convert({**place, **change}, Changed)
 
 
+class Allowance(Struct, forbid_unknown_fields=True):
+    """An entity whose events are not decided until a moment."""
+
+    entity: Annotated[str, Meta(min_length=1, max_length=LONGEST_ID)]
+    until: Moment
+
+
+async def allow(call: Call, body: Allowance) -> Changed:
+    """Put an entity on the allow-list until a moment, or end that by a moment in the past."""
+    settings = QueueSettings.from_json((await call.service.ask(lambda: call.row)).settings)
+    if settings.entity is None:
+        detail = "The queue was made without an entity, such as --entity customer."
+        raise Problem(409, "invalid-value", detail)
+    until = body.until.timestamp() if isinstance(body.until, datetime) else body.until
+    change = {"entity": body.entity, "until": until}
+    return Changed(**await call.change(Request(kind=ALLOW, change=change)))
+
+
 async def observe(call: Call, body: SomeCases) -> Changed:
     """Learn from cases that are decided elsewhere."""
     cases = [Arrival(fields=fields) for fields in body]
@@ -298,9 +283,12 @@ def read_log(call: Call, query: LogQuery) -> Log:
 
 def _plain(entry: Any) -> dict[str, Any]:
     """Return an entry of the log without the columns of the case and without states."""
-    names = ("seq", "kind", "at", "period", "case_id", "score", "threshold", "code", "slot")
+    names = (
+        "seq", "kind", "at", "period", "case_id", "score", "threshold", "code", "slot", "entity",
+        "joined",
+    )  # fmt: skip
     plain = {name: getattr(entry, name) for name in names}  # infinity is null in JSON
-    has_event = entry.kind in (CAPACITY, MODEL, OBSERVATION, CLOCK, SHADOW)
+    has_event = entry.kind in (CAPACITY, MODEL, OBSERVATION, CLOCK, SHADOW, ALLOW) and entry.body
     event = json.loads(entry.body) if has_event else None
     return {**plain, "model": entry.model, "key": entry.key_id, "event": event}
 
@@ -353,6 +341,7 @@ ROUTES = (
     Route("claim", "POST", f"{_QUEUE}/claims", _reviews.claim_case),
     Route("outcome", "POST", f"{_QUEUE}/outcomes", _reviews.add_outcome),
     Route("capacity", "PUT", f"{_QUEUE}/capacity", change_capacity),
+    Route("allow", "POST", f"{_QUEUE}/allowed", allow),
     Route("total", "PUT", "/v1/total", change_total),
     Route("model", "POST", f"{_QUEUE}/model", change_model),
     Route("shadow", "GET", f"{_QUEUE}/shadow", _shadow.compare),

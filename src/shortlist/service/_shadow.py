@@ -17,7 +17,7 @@ from msgspec import Struct
 from .._core import probing
 from .._core.arrays import Mask
 from ..feedback import estimate_missed
-from ..online.decisions import ABOVE_THRESHOLD
+from ..online.decisions import ABOVE_THRESHOLD, ALLOWED, JOINED
 from ._api import Problem
 from ._models import models_of
 from ._replica import DRAWN, Arrival, Replica
@@ -32,7 +32,7 @@ _MOST_READ = 200_000
 _DECIDED = (
     "SELECT score, shadow, period, at, case_id, code, slot, effort, inclusion, CASE WHEN slot > 0 "
     f"THEN {OUTCOME_BEFORE} END FROM log WHERE queue = ? AND seq > ? AND period > ? AND period < ? "
-    "AND kind = 0 ORDER BY seq"
+    f"AND kind = 0 AND code NOT IN ({JOINED}, {ALLOWED}) ORDER BY seq"
 )
 
 

@@ -18,11 +18,10 @@ from fractions import Fraction
 from typing import Any
 
 from ..online.decisions import MOMENT_REFUSED, PROBE
-from ._api import Problem
+from ._api import Problem, digest_of, entity_of, id_of
 from ._chain import is_erased, link
 from ._models import LoadedModel, ModelCache, calibration_bytes
 from ._replica import ReplayError, Replica
-from ._routes import digest_of, id_of
 from .settings import WORK_UNITS, QueueSettings, build_name
 from .store import BUILD, CAPACITY, CLOCK, DECISION, TOTAL_SET, VOUCHED, Entry, QueueRow, Store
 
@@ -166,13 +165,15 @@ def _check_notes(store: Store, chain: _Chain, found: QueueAudit) -> None:
             found.expect(False, f"row {key} of the table {table} is not the one that was noted")
 
 
-def _fits_columns(entry: Entry, id_fields: tuple[str, ...]) -> bool:
-    """Whether a flagged case has the id and the digest of its columns, unless it was erased."""
+def _fits_columns(entry: Entry, settings: QueueSettings) -> bool:
+    """Whether a flagged case has the id, entity and digest of its columns, unless erased."""
     if is_erased(entry.seal):
         return True
     fields = json.loads(entry.body or "{}")
     try:
-        return id_of(fields, id_fields) == entry.case_id and digest_of(fields) == entry.digest
+        is_own = entity_of(fields, settings.entity) == entry.entity
+        is_own = is_own and id_of(fields, settings.id_fields) == entry.case_id
+        return is_own and digest_of(fields) == entry.digest
     except Problem:
         return False
 
@@ -193,6 +194,7 @@ class _Auditor:
         self._at = float("-inf")
         self._period: int | None = None
         self._cases: set[str] = set()
+        self._entities = self._settings.entity_cases()
         self._counts: dict[int, list[int]] = {}  # flags, cases and work of each period
         self._spent: defaultdict[int, Fraction] = defaultdict(Fraction)
         self._changes: list[tuple[float, int, Fraction]] = []
@@ -230,6 +232,8 @@ class _Auditor:
             body = json.loads(entry.body or "{}")
             amount = Fraction(str(body[self._settings.unit]))
             self._changes.append((body["from"], entry.seq, amount))
+        elif entry.kind == CLOCK:
+            self._entities = self._settings.entity_cases()
         elif entry.kind == DECISION:
             self._see_decision(entry, where)
 
@@ -241,6 +245,8 @@ class _Auditor:
             is_new = entry.case_id not in self._cases
             self._expect(is_new, f"{where} decides about a case for the second time")
             self._cases.add(entry.case_id)
+        if entry.entity is not None:
+            self._see_entity(entry, where)
         counts = self._counts.setdefault(entry.period, [0, 0, 0])
         counts[1] += entry.code != MOMENT_REFUSED
         if entry.slot is not None:
@@ -250,10 +256,21 @@ class _Auditor:
             )
             self._see_flag(entry, where)
 
+    def _see_entity(self, entry: Entry, where: str) -> None:
+        """Check that a case has one flag, and that its other events refer to it."""
+        cases, score = self._entities, entry.score or 0.0
+        if entry.slot is not None:
+            is_due = cases.settle(entry.entity, score, entry.at) is None
+            self._expect(is_due, f"{where} is flagged, although its entity has a case")
+            cases.begin(entry.entity, entry.seq, score, entry.at)
+        elif entry.joined is not None:
+            is_own = cases.join(entry.entity, score, entry.at) in (entry.joined, None)
+            self._expect(is_own, f"{where} joins another case than that of its entity")
+
     def _see_flag(self, entry: Entry, where: str) -> None:
         self._found.n_flags += 1
         settings, score, threshold = self._settings, entry.score, entry.threshold
-        has_columns = settings.is_guarded or _fits_columns(entry, settings.id_fields)
+        has_columns = settings.is_guarded or _fits_columns(entry, settings)
         self._expect(has_columns, f"{where} has another id or digest than its columns")
         is_shared = (entry.total_slot is None) == (self._row.total is None)
         self._expect(is_shared, f"{where} has no slot of the shared total, or one of none")

@@ -49,7 +49,7 @@ CREATE TABLE build (
 -- Everything that ever happened to a queue, without gaps: decisions (kind 0), changes of the
 -- capacity (1), of the model (2), the state with which a version of the program began (3), and cases
 -- that were observed only (4); a clock that was set back (5) is the only thing after which moments
--- are earlier. Of work, `spent` is the sum of `work` in the period so far.
+-- are earlier; another shadow model (6), and entities on the allow-list (7). Of work, `spent` is the sum of `work` in the period so far.
 CREATE TABLE log (
     queue INTEGER NOT NULL, -- no foreign key: it would be checked for every single entry
     seq BIGINT NOT NULL CHECK (seq > 0),
@@ -72,6 +72,8 @@ CREATE TABLE log (
     inclusion DOUBLE PRECISION,
     total_slot BIGINT CHECK (total_slot > 0),
     shadow DOUBLE PRECISION, -- the score by a model that decides nothing
+    entity TEXT, -- whose event it is
+    joined BIGINT, -- the number of the flagged entry whose case it joined; such an entry has no slot
     seal BLOB, -- a salt; what is left of the private columns when a case was erased
     hash BLOB NOT NULL, -- of this entry and of the one before it
     PRIMARY KEY (queue, seq)
@@ -81,20 +83,22 @@ CREATE TABLE log (
 CREATE UNIQUE INDEX log_case ON log (queue, case_id) WHERE case_id IS NOT NULL;
 CREATE UNIQUE INDEX log_slot ON log (queue, period, slot) WHERE slot IS NOT NULL;
 CREATE UNIQUE INDEX log_total ON log (period, total_slot) WHERE total_slot IS NOT NULL;
+CREATE INDEX log_entity ON log (queue, entity, seq) WHERE entity IS NOT NULL;
+CREATE INDEX log_joined ON log (queue, joined) WHERE joined IS NOT NULL;
 CREATE INDEX log_event ON log (queue, kind, seq) WHERE kind > 0;
 
 -- No flag beyond the capacity in force, whatever a program asks for. Of work, each flag continues the
 -- sum of the slot before it; slots are unique, so that no work can be left out of the sum.
 -- sqlite: CREATE TRIGGER log_capacity BEFORE INSERT ON log WHEN NEW.slot IS NOT NULL AND CASE WHEN (SELECT of_work FROM queue WHERE id = NEW.queue) = 0 THEN NEW.slot > (SELECT capacity FROM queue WHERE id = NEW.queue) ELSE coalesce(NEW.work IS NULL OR NEW.work < 0 OR NEW.spent IS NULL OR NEW.spent <> NEW.work + CASE WHEN NEW.slot = 1 THEN 0 ELSE (SELECT spent FROM log WHERE queue = NEW.queue AND period = NEW.period AND slot = NEW.slot - 1) END OR NEW.spent > (SELECT capacity FROM queue WHERE id = NEW.queue), TRUE) END BEGIN SELECT RAISE(ABORT, 'capacity used up'); END;
 -- sqlite: CREATE TRIGGER log_total_capacity BEFORE INSERT ON log WHEN NEW.slot IS NOT NULL AND (NEW.total_slot IS NULL OR NEW.total_slot > (SELECT capacity FROM total)) AND (SELECT total FROM queue WHERE id = NEW.queue) IS NOT NULL BEGIN SELECT RAISE(ABORT, 'capacity used up'); END;
--- sqlite: CREATE TRIGGER log_unchanged BEFORE UPDATE OF queue, seq, kind, build, at, period, score, threshold, code, slot, model, key_id, effort, work, spent, inclusion, total_slot, shadow, hash ON log BEGIN SELECT RAISE(ABORT, 'the table log is append-only'); END;
--- sqlite: CREATE TRIGGER log_erased BEFORE UPDATE ON log WHEN NEW.digest IS NOT NULL OR NEW.body IS NOT NULL OR length(NEW.seal) IS NOT 32 BEGIN SELECT RAISE(ABORT, 'the table log is append-only'); END;
+-- sqlite: CREATE TRIGGER log_unchanged BEFORE UPDATE OF queue, seq, kind, build, at, period, score, threshold, code, slot, model, key_id, effort, work, spent, inclusion, total_slot, shadow, joined, hash ON log BEGIN SELECT RAISE(ABORT, 'the table log is append-only'); END;
+-- sqlite: CREATE TRIGGER log_erased BEFORE UPDATE ON log WHEN NEW.entity IS NOT NULL OR NEW.digest IS NOT NULL OR NEW.body IS NOT NULL OR length(NEW.seal) IS NOT 32 BEGIN SELECT RAISE(ABORT, 'the table log is append-only'); END;
 -- sqlite: CREATE TRIGGER log_kept BEFORE DELETE ON log BEGIN SELECT RAISE(ABORT, 'the table log is append-only'); END;
 -- postgresql: CREATE FUNCTION check_slot() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN IF (CASE WHEN (SELECT of_work FROM queue WHERE id = NEW.queue) = 0 THEN NEW.slot > (SELECT capacity FROM queue WHERE id = NEW.queue) ELSE coalesce(NEW.work IS NULL OR NEW.work < 0 OR NEW.spent IS NULL OR NEW.spent <> NEW.work + CASE WHEN NEW.slot = 1 THEN 0 ELSE (SELECT spent FROM log WHERE queue = NEW.queue AND period = NEW.period AND slot = NEW.slot - 1) END OR NEW.spent > (SELECT capacity FROM queue WHERE id = NEW.queue), TRUE) END) OR ((NEW.total_slot IS NULL OR NEW.total_slot > (SELECT capacity FROM total)) AND (SELECT total FROM queue WHERE id = NEW.queue) IS NOT NULL) THEN RAISE EXCEPTION ''capacity used up'' USING ERRCODE = ''check_violation''; END IF; RETURN NEW; END';
 -- postgresql: CREATE TRIGGER log_capacity BEFORE INSERT ON log FOR EACH ROW WHEN (NEW.slot IS NOT NULL) EXECUTE FUNCTION check_slot();
 -- postgresql: CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''the table % is append-only'', TG_TABLE_NAME; END';
--- postgresql: CREATE TRIGGER log_unchanged BEFORE UPDATE OF queue, seq, kind, build, at, period, score, threshold, code, slot, model, key_id, effort, work, spent, inclusion, total_slot, shadow, hash OR DELETE ON log FOR EACH ROW EXECUTE FUNCTION refuse_change();
--- postgresql: CREATE TRIGGER log_erased BEFORE UPDATE ON log FOR EACH ROW WHEN (NEW.digest IS NOT NULL OR NEW.body IS NOT NULL OR length(NEW.seal) IS DISTINCT FROM 32) EXECUTE FUNCTION refuse_change();
+-- postgresql: CREATE TRIGGER log_unchanged BEFORE UPDATE OF queue, seq, kind, build, at, period, score, threshold, code, slot, model, key_id, effort, work, spent, inclusion, total_slot, shadow, joined, hash OR DELETE ON log FOR EACH ROW EXECUTE FUNCTION refuse_change();
+-- postgresql: CREATE TRIGGER log_erased BEFORE UPDATE ON log FOR EACH ROW WHEN (NEW.entity IS NOT NULL OR NEW.digest IS NOT NULL OR NEW.body IS NOT NULL OR length(NEW.seal) IS DISTINCT FROM 32) EXECUTE FUNCTION refuse_change();
 
 -- What can be computed from the log, kept for speed: the numbers of periods that have ended (those
 -- of the present one are in the queue's row), and the latest state of a queue's controller.
@@ -222,5 +226,5 @@ CREATE TABLE hook_place (
 CREATE VIEW audit AS
     SELECT at, key_id, action, queue, detail FROM note
     UNION ALL
-    SELECT log.at, coalesce(log.key_id, ''), CASE log.kind WHEN 1 THEN 'capacity' WHEN 2 THEN 'model' WHEN 6 THEN 'shadow' ELSE 'clock' END, queue.name, log.body
-    FROM log JOIN queue ON queue.id = log.queue WHERE log.kind IN (1, 2, 5, 6);
+    SELECT log.at, coalesce(log.key_id, ''), CASE log.kind WHEN 1 THEN 'capacity' WHEN 2 THEN 'model' WHEN 6 THEN 'shadow' WHEN 7 THEN 'allow' ELSE 'clock' END, queue.name, log.body
+    FROM log JOIN queue ON queue.id = log.queue WHERE log.kind IN (1, 2, 5, 6, 7);

@@ -17,7 +17,7 @@ from .. import __version__
 from .._core.arrays import Floats
 from .._core.extras import load_extra
 from ..capacity import Capacity, exact
-from ..online import BudgetController, CalendarPeriod, FixedPeriod
+from ..online import BudgetController, CalendarPeriod, EntityCases, FixedPeriod
 from ..online.periods import read_period
 
 #: Work is counted in whole millionths, so that the database can add it up exactly.
@@ -52,6 +52,10 @@ class QueueSettings(NamedTuple):
         The fields of a case that may hold its id, the first one first; whatever the model is.
     segment : str or None
         The column that names the segment of a case, which says who is able to review it.
+    entity : str or None
+        The field with the entity of an event; the events of one entity are one case.
+    window, cooldown, rise
+        As for :class:`~shortlist.online.EntityCases`.
     """
 
     period: float | str | None
@@ -65,6 +69,10 @@ class QueueSettings(NamedTuple):
     is_guarded: bool = False
     id_fields: tuple[str, ...] = ("id",)
     segment: str | None = None
+    entity: str | None = None
+    window: float = 86_400.0
+    cooldown: float = 0.0
+    rise: float | None = None
 
     @staticmethod
     @lru_cache(maxsize=64)
@@ -81,6 +89,10 @@ class QueueSettings(NamedTuple):
     def periods(self) -> FixedPeriod | CalendarPeriod:
         """The periods of the queue; without a period, one that never ends."""
         return _periods(self.period, self.starts_at)
+
+    def entity_cases(self) -> EntityCases:
+        """Return the rule for the events of an entity, with no case so far."""
+        return EntityCases(window=self.window, cooldown=self.cooldown, rise=self.rise)
 
     @property
     def of_work(self) -> bool:

@@ -26,7 +26,7 @@ from .store import CAPACITY, CLOCK, COMMAND, TOTAL_SET, QueueRow, Store
 
 _log = logging.getLogger("shortlist.service")
 _TOTAL = "all"
-_FIXED = ("period", "starts_at", "worth", "probe", "unit")
+_FIXED = ("period", "starts_at", "worth", "probe", "unit", "entity", "window", "cooldown", "rise")
 
 
 def prepare(

@@ -18,12 +18,12 @@ from typing import Any, NamedTuple
 from ._chain import hash_row, link, new_salt
 
 #: The kinds of entries in the log.
-DECISION, CAPACITY, MODEL, BUILD, OBSERVATION, CLOCK, SHADOW = range(7)
+DECISION, CAPACITY, MODEL, BUILD, OBSERVATION, CLOCK, SHADOW, ALLOW = range(8)
 #: Who has made a change on the command line.
 COMMAND = "command"
 #: What a note says of a shared total that was set, and of a new alarm.
 TOTAL_SET, ALARM = "total", "alarm"
-_VERSION = 7
+_VERSION = 8
 
 
 class StoreError(Exception):
@@ -58,6 +58,8 @@ class Entry(NamedTuple):
     inclusion: float | None = None
     total_slot: int | None = None
     shadow: float | None = None  # the score by a model that decides nothing
+    entity: str | None = None
+    joined: int | None = None  # the number of the flagged entry whose case it joined
     seal: bytes | None = None
     hash: bytes = b""
 
@@ -109,7 +111,7 @@ VOUCHED = {
     "claim": (2, "queue, seq, reviewer, expires, assigned"),
     "declined": (3, "queue, seq, reviewer"),
     "outcome": (2, "queue, number, rare, reviewer, at, case_id, note, idempotency, seal"),
-    "log": (2, "queue, seq, case_id, digest, body, seal"),  # what is left of erased cases
+    "log": (2, "queue, seq, case_id, entity, digest, body, seal"),  # what is left of erased cases
 }
 #: What is read when a queue has been locked: its row, what is new in its log, and its total.
 READ_ROW = f"SELECT {_ROW_COLUMNS} FROM queue WHERE id = ?"
@@ -324,6 +326,20 @@ class Store:
     def find_cases(self, queue: int, cases: list[str]) -> list[Entry]:
         """Return the decisions about cases that are known."""
         return self.entries_where(f"queue = ? AND {self.is_listed}", queue, json.dumps(cases))
+
+    def known_entities(self, queue: int, entities: list[str], *, at: float) -> list[Any]:
+        """Return the flags and the allowances of entities until a moment, in their order.
+
+        The entity, the number of the entry and its moment; of a flag, its score and the highest one
+        that joined its case; of an allowance, what it says.
+        """
+        return self.query(
+            "SELECT entity, seq, at, score, (SELECT max(score) FROM log AS later WHERE "
+            "later.queue = log.queue AND later.joined = log.seq), body FROM log WHERE queue = ? "
+            f"AND (slot > 0 OR kind = {ALLOW}) AND at <= ? AND "
+            f"{self.is_listed.replace('case_id', 'entity')} ORDER BY seq",
+            queue, at, json.dumps(entities),
+        )  # fmt: skip
 
     def entries_where(self, where: str, *values: Any) -> list[Entry]:
         """Return the entries of the log for which a condition holds."""

@@ -64,6 +64,9 @@ class StreamSettings:
     probe, probe_key : float, str or None
         For a budget: the share of the flags that is drawn below the threshold, and the key of the
         draw. None makes up a secret key, which the state keeps.
+    entity : dict or None
+        The field with the entity of a line, as `entity`, and `window`, `cooldown` and `rise` as for
+        :class:`~shortlist.online.EntityCases`.
     """
 
     capacity: Capacity | None = None
@@ -72,6 +75,7 @@ class StreamSettings:
     worth: float | None = None
     probe: float = 0
     probe_key: str | None = None
+    entity: dict[str, Any] | None = None
 
     def controller(self, model: TableModel) -> Controller:
         """Return a new controller that starts from the calibration scores of a model."""
@@ -115,6 +119,7 @@ class StreamSettings:
         given = {
             "work": None if model.schema.work is None else model.schema.work.columns,
             "worth": self.worth,
+            **(self.entity or {}),
             "probe": float(self.probe) or None,
             # It tells keys apart without giving them away.
             "probe_key": None if key is None else blake2b(key, digest_size=8).hexdigest(),
@@ -150,6 +155,7 @@ def run_stream(
     *,
     id_field: str | None = None,
     time_field: str = "at",
+    entity_field: str | None = None,
     batch: int = _TOGETHER,
     reading: ReadOptions | None = None,
     clock: Callable[[], float] = time.time,
@@ -174,9 +180,9 @@ def run_stream(
         File descriptor to read from.
     out : binary file
         Receives one JSON line per line read, in the same order. Blank lines are skipped.
-    id_field, time_field : str, str
-        Fields with the id (None means the id column of the model, or "id") and the moment of a
-        line.
+    id_field, time_field, entity_field : str, str, str
+        Fields with the id (None means the id column of the model, or "id"), the moment and the
+        entity of a line.
     batch : int, default=1024
         The largest number of lines that are decided and saved together. If fewer are waiting, they
         are not held back.
@@ -192,7 +198,7 @@ def run_stream(
     StreamSummary
     """
     loaded = LoadedModel(0, model, reading)
-    reader = LineReader(loaded, id_field=id_field, time_field=time_field)
+    reader = LineReader(loaded, id_field=id_field, time_field=time_field, entity=entity_field)
     monitor, tell = DriftMonitor(model), on_finding or _warn
     tally: Counter[str] = Counter()
     n_read = 0
@@ -264,9 +270,8 @@ def _checked(items: list[Item], controller: Controller, now: float) -> list[Item
 
 def _answer(durable: DurableController, items: list[Item]) -> list[dict[str, Any]]:
     """Decide about the valid items, and return the answers to all."""
-    counts_work = durable.controller.counts_work
     arrivals = [
-        Arrival(item.score, item.id, item.at or 0.0, item.effort if counts_work else None)
+        Arrival(item.score, item.id, item.at or 0.0, item.effort, entity=item.entity)
         for item in items
         if item.error is None
     ]

@@ -27,7 +27,7 @@ from ._group import GroupMaker, join_queue, make_queue
 from ._replica import Arrival, ReplayError, Replica
 from ._sqlite import SQLiteStore
 from .settings import QueueSettings, build_name
-from .store import CAPACITY, COMMAND, Entry, Group, PromiseError, StoreError
+from .store import ALLOW, CAPACITY, COMMAND, Entry, Group, PromiseError, StoreError
 
 __all__ = ["DurableController", "open_stream"]
 
@@ -45,6 +45,7 @@ def open_stream(
     identity: dict[str, Any],
     adopt: Any = None,
     worth: float | None = None,
+    entity: dict[str, Any] | None = None,
     sync: bool = True,
 ) -> Iterator[DurableController]:
     """Open the state file of a stream, or make it; only one process can use it at a time.
@@ -63,6 +64,8 @@ def open_stream(
     worth : float, default=None
         The least score for which a slot is used; the controller does not see lower ones. It is
         fixed when the file is made.
+    entity : dict, default=None
+        What makes events one case, as in :class:`~shortlist.service.settings.QueueSettings`.
     sync : bool, default=True
         Wait for the disk. Otherwise decisions survive a crash of the process, but perhaps not a
         power cut.
@@ -94,7 +97,7 @@ def open_stream(
         with _errors(path):
             new = None
             if not path.exists():
-                new = _create(store, controller, _settings_of(controller, worth), identity)
+                new = _create(store, controller, _settings_of(controller, worth, entity), identity)
             _check_file(path)
             durable = DurableController(store, new)
             if durable.identity != identity:
@@ -180,6 +183,14 @@ class DurableController:
             decided = self._decide(arrivals)
         self.failed = False
         return decided
+
+    def allow(self, allowed: dict[str, float]) -> None:
+        """Put entities on the allow-list until a moment."""
+        self._store.lock()
+        maker = GroupMaker(self._replica, self._row, None, self._row.high_water)
+        for entity, until in allowed.items():
+            maker.add_change(ALLOW, {"entity": entity, "until": until}, COMMAND)
+        self._commit(maker.group())
 
     def save(self) -> None:
         """Save the complete state, unless that has been done."""
@@ -301,7 +312,9 @@ def _errors(path: Path) -> Iterator[None]:
         ) from error
 
 
-def _settings_of(controller: Controller, worth: float | None) -> QueueSettings:
+def _settings_of(
+    controller: Controller, worth: float | None, entity: dict[str, Any] | None
+) -> QueueSettings:
     """Return how the database counts what a controller decides."""
     options = controller.options
     return QueueSettings(
@@ -312,6 +325,7 @@ def _settings_of(controller: Controller, worth: float | None) -> QueueSettings:
         usual_effort=0.0 if controller.counts_work else None,
         is_capped=isinstance(controller, BudgetController) and controller.is_timed,
         is_guarded=True,
+        **(entity or {}),
     )
 
 
