@@ -132,16 +132,13 @@ def test_json_on_every_command(model_file, new_cases, tmp_path):
     assert low < fixed_low < own["detection"] < fixed_high < high
 
 
-def test_export(model_file, new_cases, tmp_path):
-    """The decision as an ONNX file, compared with the model on the way."""
+def test_export(model_file, tmp_path):
+    """The decision as an ONNX file."""
     out = tmp_path / "model.onnx"
-    said = run_json("export", model_file, "-o", out, "--check", new_cases)
-    assert said["outputs"] == ["score", "flag", "probability"]
-    assert said["comparison"]["n_items"] == 800
-    assert said["comparison"]["flagged_more"] == said["comparison"]["flagged_less"] == 0
-    in_words = run("export", model_file, "-o", out, "--check", new_cases)
+    assert run_json("export", model_file, "-o", out)["outputs"] == ["score", "flag", "probability"]
+    in_words = run("export", model_file, "-o", out)
     assert in_words.exit_code == 0, in_words.output
-    assert "0 by the file alone" in in_words.stdout
+    assert "Scores agree to" in in_words.stdout
 
 
 def test_standard_input_and_output(model_file, new_cases):

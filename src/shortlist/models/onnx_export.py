@@ -63,16 +63,6 @@ class OnnxComparison:
     flagged_less: int = 0
     largest_difference: float = 0.0
 
-    def __add__(self, other: OnnxComparison) -> OnnxComparison:
-        """Return the comparison on the rows of both."""
-        return OnnxComparison(
-            self.n_items + other.n_items,
-            self.flagged_by_both + other.flagged_by_both,
-            self.flagged_more + other.flagged_more,
-            self.flagged_less + other.flagged_less,
-            max(self.largest_difference, other.largest_difference),
-        )
-
 
 @dataclass(frozen=True)
 class OnnxExport:
@@ -218,17 +208,13 @@ def build_graph(
         properties | (about or {}),
     )
     ids = np.arange(n_rows(X)).astype(str) if rule.samples[0].keyed_by_ids else None
-    check_never_more(OnnxGraph(content).compare(classifier, X, ids=ids))
-    return content, OnnxExport(kinds, keys, outputs, margin, noise)
-
-
-def check_never_more(compared: OnnxComparison) -> None:
-    """Raise an error if a graph flags rows that its classifier does not flag."""
+    compared = OnnxGraph(content).compare(classifier, X, ids=ids)
     if compared.flagged_more:
         raise ModelFileError(
             f"The exported graph flags {compared.flagged_more} of {compared.n_items} rows that "
             "the model does not flag. Nothing was written. Fit with another learner."
         )
+    return content, OnnxExport(kinds, keys, outputs, margin, noise)
 
 
 def _check_rule(rule: Any) -> None:

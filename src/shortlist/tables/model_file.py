@@ -25,14 +25,13 @@ from ..capacity import Capacity
 from ..classifier import CapacityClassifier
 from ..exceptions import CapacityError, ModelFileError
 from ..models.files import check_unpacked, dump_estimator, load_estimator
-from ._source import ReadOptions
 from .columns import MISSING_CATEGORY
 from .learned_rows import RowFingerprints
 from .model import ModelCard, TableModel
 from .schema import TableSchema
 
 if TYPE_CHECKING:
-    from ..models.onnx_export import OnnxComparison, OnnxExport, OnnxGraph
+    from ..models.onnx_export import OnnxExport
 
 msgspec = load_extra("msgspec", needed_for="Reading model files")
 
@@ -224,14 +223,8 @@ def _classifier(payload: bytes, name: str) -> CapacityClassifier:
 # --- graphs in ONNX ---
 
 
-def export_model(
-    model: TableModel,
-    path: Path,
-    *,
-    check: Path | None = None,
-    reading: ReadOptions | None = None,
-) -> tuple[OnnxExport, OnnxComparison | None]:
-    """Write the decision of a model to an ONNX file, compared with the model on a table first."""
+def export_model(model: TableModel, path: Path) -> OnnxExport:
+    """Write the decision of a model to an ONNX file, compared with the model first."""
     from ..models import onnx_export as onnx
 
     if model.schema.work is not None:
@@ -240,23 +233,6 @@ def export_model(
     content, exported = onnx.build_graph(
         model.classifier, model.probe_rows(), missing=MISSING_CATEGORY, about=about
     )
-    compared = None
-    if check is not None:
-        compared = compare_table(model, onnx.OnnxGraph(content), check, reading=reading)
-        onnx.check_never_more(compared)
     with write_whole(path) as file:
         file.write(content)
-    return exported, compared
-
-
-def compare_table(
-    model: TableModel, graph: OnnxGraph, data: Path, *, reading: ReadOptions | None = None
-) -> OnnxComparison:
-    """Compare a graph with its model on a table of any length."""
-    from ..models.onnx_export import OnnxComparison
-
-    compared = OnnxComparison()
-    with model.schema.open(data, reading=reading) as source:
-        for rows in model.schema.rows(source):
-            compared += graph.compare(model.classifier, rows.X, ids=rows.ids)
-    return compared
+    return exported

@@ -16,7 +16,7 @@ from .._core.validation import name_rows
 from ..exceptions import TableError
 from ..feedback import MissedEstimate, estimate_missed
 from ._column_guesses import guess_column
-from ._labels import MOST_LABELS, as_texts, folded
+from ._labels import MOST_LABELS, RepeatedIds, as_texts, folded
 from ._source import INFER_ALL, ReadOptions
 from .column_format import MISSING_CATEGORY, PLAIN
 from .columns import Feature
@@ -155,12 +155,10 @@ def _about_reviews(table: Any, id: str | None, path: Path) -> list[str]:
             f"No row of {path} has {PROBE!r} in 'selected_by': without probes, what is missed "
             "cannot be known. Make lists with probe=0.1"
         )
-    n_twice = table.num_rows - len(table[id].unique()) if id in table.column_names else 0
-    if n_twice:
-        notes.append(
-            f"{n_twice:,} rows of {path} repeat an id ({id!r}) of another row, and count as "
-            "reviews of their own. If they are the same reviews, keep one row of each."
-        )
+    if id is not None and id in table.column_names:
+        ids, twice = RepeatedIds(), "and count as reviews of their own. If they are the same"
+        ids.add(as_texts(table[id], id))
+        notes += ids.notes(id, f"{twice} reviews, keep one row of each.")
     return notes
 
 

@@ -134,12 +134,12 @@ class _JsonLines(contextlib.AbstractContextManager[Any]):
 
 
 class _Workbook(contextlib.AbstractContextManager[Any]):
-    """Writes a sheet, which is saved at the end; texts stay texts, also those that begin with =."""
+    """Writes a sheet, which is saved at the end; texts like formulas are escaped by now."""
 
     def __init__(self, file: BinaryIO, schema: Any) -> None:
         openpyxl = load_extra("openpyxl", needed_for="Writing Excel files")
         self._file, self._book = file, openpyxl.Workbook(write_only=True)
-        self._sheet, self._cell = self._book.create_sheet("shortlist"), openpyxl.cell.WriteOnlyCell
+        self._sheet = self._book.create_sheet("shortlist")
         self._n_rows = self._n_cut = 0
         self._append(schema.names)
 
@@ -153,12 +153,10 @@ class _Workbook(contextlib.AbstractContextManager[Any]):
             raise TableError("A sheet of Excel has too few rows for this table. Write a .csv file.")
         self._sheet.append([self._text(v) if isinstance(v, str) else v for v in values])
 
-    def _text(self, text: str) -> Any:
+    def _text(self, text: str) -> str:
         kept = text.translate(_FORBIDDEN)[:_MOST_SIGNS_OF_A_CELL]
         self._n_cut += kept != text
-        cell = self._cell(self._sheet, kept)
-        cell.data_type = "s"
-        return cell
+        return kept
 
     def __exit__(self, *error: object) -> None:
         if error[0] is None:
