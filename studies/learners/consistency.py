@@ -193,7 +193,8 @@ def draw(table: Table, path: Path) -> Path:
         for axes, (value, label) in zip(axes_row, VALUES.items(), strict=True):
             _draw_panel(axes, select_rows(table, dimension=dimension, value=value))
             axes.set(xlabel="items n", ylabel=label, title=f"{dimension}-dimensional")
-    panels[0, 0].legend()
+    handles, labels = panels[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=2, fontsize=8)
     figure.savefig(path, dpi=110)
     return path
 
