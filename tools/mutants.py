@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
 EXACT = ("tests/properties/test_exact_promises.py",)
-ENTITIES = ("tests/tables/test_entities.py",)
+ENTITY_ROWS = ("tests/tables/test_entities.py",)
 WEIGHTED = ("tests/tables/test_weighted_fit.py",)
 DATABASES = ("tests/tables/test_databases.py", "-k", "killed or password or changed or together")
 IDS = ("tests/properties/test_id_laws.py",)
@@ -56,6 +56,7 @@ DRIFT = ("tests/service/test_drift_alarm.py", "-k", "first or restart or anew")
 SHIFTS = ("tests/statistical/test_report_drift.py", "-k", "seldom")
 WORK = ("tests/online/test_budget_work.py",)
 PULL = ("tests/online/test_pull.py",)
+RANKS = ("tests/engines/test_ranks.py",)
 ENTITIES = ("tests/online/test_entity_cases.py",)
 ALARM = ("tests/online/test_alarm.py",)
 EFFORTS = ("tests/thresholds/test_efforts.py",)
@@ -328,10 +329,15 @@ MUTANTS = [
     Mutant("reviewed rows set a threshold", "tables/fit.py", "    if unlabelled is None:\n        problem", "    if False:\n        problem", WEIGHTED),
     Mutant("a multiple of the reviewed share", "tables/fit.py", 'elif capacity.kind == "multiple":\n        problem', "elif False:\n        problem", WEIGHTED),
     Mutant("the first outcome instead of the latest", "service/reviewed.py", "{LATEST_OUTCOME}", "{LATEST_OUTCOME.replace('DESC', 'ASC')}", ("tests/service/test_reviewed.py",)),
-    Mutant("events with places of their own", "tables/select.py", "names = self.read.rule.number(cases.entities, cases.moments)", "names = np.arange(len(cases))", ENTITIES),
-    Mutant("earlier cases listed again", "tables/select.py", "rule.settle(*event) is None for", "True for", ENTITIES),
-    Mutant("a flag for every event", "tables/flag.py", "is_free = rule.settle(entity, score, self._now) is None", "is_free = True", ENTITIES),
-    Mutant("an allow-list without an end", "tables/cases.py", "found &= cases.moments < np.array(ends)", "pass", ENTITIES),
+    Mutant("events with places of their own", "tables/select.py", "names = self.read.rule.number(cases.entities, cases.moments)", "names = np.arange(len(cases))", ENTITY_ROWS),
+    Mutant("earlier cases listed again", "tables/select.py", "rule.settle(*event) is None for", "True for", ENTITY_ROWS),
+    Mutant("a flag for every event", "tables/flag.py", "is_free = rule.settle(entity, score, self._now) is None", "is_free = True", ENTITY_ROWS),
+    Mutant("an allow-list without an end", "tables/cases.py", "found &= cases.moments < np.array(ends)", "pass", ENTITY_ROWS),
+    # Cuts of tables that no one holds together
+    Mutant("a bracket too short", "distributed/_ranks.py", "place + 1 + behind", "place + behind - 1", RANKS),
+    Mutant("what lies above the bracket not counted", "distributed/_ranks.py", "above=rest.size - inside.size", "above=0", RANKS),
+    Mutant("the tied block listed whole", "distributed/_ranks.py", "cuts[name] = Cut(divided[name].value, -key.value)", "cuts[name] = Cut(divided[name].value, np.inf)", RANKS),
+    Mutant("equal ids on both sides of a cut", "distributed/_ranks.py", "if divided[name].above + key.above < places[name]:", "if False:", RANKS),
 ]  # fmt: skip
 
 
