@@ -157,25 +157,30 @@ class Order(NamedTuple):
 
     def scores(self, columns: Columns) -> dict[Any, Doubles]:
         """Return the scores of a block, for each segment."""
-        scores = np.asarray(columns[self.score], dtype=np.float64)
+        scores = self._all_scores(columns)
         return {name: scores[own] for name, own in self.places(columns).items()}
 
     def keys(self, columns: Columns, *, at: dict[Any, float]) -> dict[Any, Doubles]:
         """Return minus the keys of the rows at a score, so that the first key is the highest."""
-        scores, places = self.scores(columns), self.places(columns)
+        scores = self._all_scores(columns)
         return {
-            name: -self._hashes(columns, places[name], scores[name] == at[name])
-            for name in at.keys() & places.keys()
+            name: -self._hashes(columns, own, scores[own] == at[name])
+            for name, own in self.places(columns).items()
+            if name in at
         }
 
     def before(self, columns: Columns, cuts: dict[Any, Cut]) -> Mask:
         """Return which rows lie before the cut of their segment; where there is none, no row."""
-        scores, places = self.scores(columns), self.places(columns)
-        before = np.zeros(len(columns[self.score]), dtype=bool)
-        for name in cuts.keys() & places.keys():
-            keys = partial(self._hashes, columns, places[name])
-            before[places[name]] = flag_above(scores[name], cuts[name], keys)
+        scores = self._all_scores(columns)
+        before = np.zeros(scores.size, dtype=bool)
+        for name, own in self.places(columns).items():
+            if name in cuts:
+                keys = partial(self._hashes, columns, own)
+                before[own] = flag_above(scores[own], cuts[name], keys)
         return before
+
+    def _all_scores(self, columns: Columns) -> Doubles:
+        return np.asarray(columns[self.score], dtype=np.float64)
 
     def _hashes(self, columns: Columns, places: Any, tied: Any) -> Doubles:
         return hash_ids(columns[str(self.id)][places][tied], seed=self.seed)
