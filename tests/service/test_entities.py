@@ -206,6 +206,13 @@ def test_over_http(tmp_path, model_file):
         log = client.get("/v1/queues/default/log").json()["entries"]
         flagged, joined = (each for each in log if each["entity"] == "7")
         assert joined["joined"] == flagged["seq"]
+        [listed] = client.get("/v1/queues/default/cases").json()["cases"]
+        assert (listed["id"], listed["n_events"]) == ("1", 2)
+        events = client.get("/v1/queues/default/decisions/2").json()["events"]
+        assert [(each["id"], each["columns"]["customer"]) for each in events] == [
+            ("1", 7),
+            ("2", "7"),
+        ]
     other = serving(tmp_path / "shortlist.db", model_file, count=50)
     with pytest.raises(ValueError, match="was made with entity 'customer', and not None"), other:
         pass

@@ -121,7 +121,8 @@ class GroupMaker:
                 slot = self._slot(allowed, work)
                 code = REFUSED_BY_COUNT if slot is None else code
             joined = self._attach(each, code, slot)
-            kept = each.fields is not None and (slot is not None or code == MOMENT_REFUSED)
+            of_case = slot is not None or joined is not None
+            kept = each.fields is not None and (of_case or code == MOMENT_REFUSED)
             spent = self._spent if of_work and slot is not None else None
             self.entries.append(
                 Entry(

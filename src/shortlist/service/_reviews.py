@@ -29,7 +29,8 @@ _FLAGGED = (
 )
 _COLUMNS = (
     f"{', '.join('log.' + name for name in Entry._fields)}, claim.reviewer, claim.expires, "
-    "claim.assigned, outcome.number, outcome.rare, outcome.reviewer, outcome.at"
+    "claim.assigned, outcome.number, outcome.rare, outcome.reviewer, outcome.at, (SELECT count(*) "
+    "FROM log AS later WHERE later.queue = log.queue AND later.joined = log.seq)"
 )
 #: SQL: whether a case has no outcome yet; those of erased persons need none.
 OPEN = "outcome.number IS NULL AND coalesce(length(log.seal), 0) <> 32"
@@ -67,14 +68,15 @@ class FlaggedCase(NamedTuple):
     expires: float | None
     assigned: bool
     outcome: Closed | None
+    n_joined: int
 
     @classmethod
     def of(cls, row: Any) -> FlaggedCase:
         """Return what a row of the database says."""
         width = len(Entry._fields)
-        holder, expires, assigned, number, rare, closer, at = row[width:]
+        holder, expires, assigned, number, rare, closer, at, n_joined = row[width:]
         outcome = None if number is None else Closed(_as_bool(rare), closer, at)
-        return cls(Entry(*row[:width]), holder, expires, bool(assigned), outcome)
+        return cls(Entry(*row[:width]), holder, expires, bool(assigned), outcome, n_joined)
 
     @property
     def id(self) -> str:
@@ -215,8 +217,9 @@ def to_review(call: Call, view: QueueView, cases: list[FlaggedCase]) -> list[Rev
         ReviewCase(
             case.id, None if hides_score else case.entry.score, case.entry.at,
             settings.periods.bounds(case.entry.period)[1], case.entry.period,
-            reasons[case.entry.seq], case.holder, case.expires, case.assigned, case.outcome, 1,
-            case.segment(settings), UNSET if call.is_blind else case.entry.code == PROBE,
+            reasons[case.entry.seq], case.holder, case.expires, case.assigned, case.outcome,
+            1 + case.n_joined, case.segment(settings),
+            UNSET if call.is_blind else case.entry.code == PROBE,
         )
         for case in cases
     ]  # fmt: skip
@@ -232,11 +235,24 @@ def find_case(call: Call) -> dict[str, Any]:
     )
     outcomes = [dict(zip(names, (_as_bool(rare), *rest), strict=True)) for rare, *rest in rows]
     decided = msgspec.structs.asdict(answer_of(entry, repeated=True))
-    shown = {"seq": entry.seq, "period": entry.period, "outcomes": outcomes, "events": []}
+    shown = {"seq": entry.seq, "period": entry.period, "outcomes": outcomes}
+    shown["events"] = _events(call.store, entry)
     shown["notes"] = [each for each in outcomes if each["note"]]
     shown["columns"] = None if entry.slot is None else json.loads(entry.body or "{}")
     hidden = _TELLING if call.is_blind else ()
     return {name: value for name, value in (decided | shown).items() if name not in hidden}
+
+
+def _events(store: Store, entry: Entry) -> list[dict[str, Any]]:
+    """Return the events of the case that an entry began or joined, the first thousand."""
+    first = entry.joined or entry.seq
+    found = store.entries_where(
+        "queue = ? AND (seq = ? OR joined = ?) ORDER BY seq LIMIT 1000", entry.queue, first, first
+    )
+    return [
+        {"id": each.case_id, "at": each.at, "columns": json.loads(each.body or "{}")}
+        for each in found
+    ]
 
 
 def _entry(call: Call, case: str) -> Entry:

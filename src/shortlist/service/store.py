@@ -99,7 +99,7 @@ ENTRY_COLUMNS = ", ".join(Entry._fields)
 _ROW_COLUMNS = ", ".join(QueueRow._fields)
 # Whoever follows the log needs no digests, and not the columns of flagged cases.
 _FOLLOWED = ENTRY_COLUMNS.replace("digest", "NULL").replace(
-    "body", "CASE WHEN slot IS NULL THEN body END"
+    "body", "CASE WHEN slot IS NULL AND joined IS NULL THEN body END"
 )
 #: The tables that notes vouch for: their key, and everything that a hash of a row covers.
 VOUCHED = {
