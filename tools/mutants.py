@@ -58,6 +58,7 @@ WORK = ("tests/online/test_budget_work.py",)
 PULL = ("tests/online/test_pull.py",)
 RANKS = ("tests/engines/test_ranks.py",)
 ENTITIES = ("tests/online/test_entity_cases.py",)
+ENTITY_QUEUES = ("tests/service/test_entities.py",)
 ALARM = ("tests/online/test_alarm.py",)
 EFFORTS = ("tests/thresholds/test_efforts.py",)
 EFFORT_LAWS = ("tests/properties/test_effort_laws.py",)
@@ -267,6 +268,11 @@ MUTANTS = [
     Mutant("an allowance without an end", "online/cases.py", "if at < self._allowed.get(entity, -math.inf):", "if entity in self._allowed:", ENTITIES),
     Mutant("late events see an earlier clock", "online/cases.py", "now = max(to_seconds(at), controller.now)", "now = to_seconds(at)", ENTITIES),
     Mutant("an event that joins moves no clock", "online/controller.py", "            if not self._reach(moment):\n                return Decision(False, math.inf, REASONS[MOMENT_REFUSED], 0.0)\n            if id", "            if id", ENTITIES),
+    Mutant("the log of an entity is not read", "service/_group.py", "            self._read_entities(names)\n", "            pass\n", ENTITY_QUEUES),
+    Mutant("events of one group are decided apart", "service/_group.py", "if name in together or name in self._cases:", "if False:", ENTITY_QUEUES),
+    Mutant("what the counts refuse begins a case", "service/_group.py", "        if slot is None:\n            return self._cases.join", "        if False:\n            return self._cases.join", ENTITY_QUEUES),
+    Mutant("an event joins no case in the log", "service/_group.py", "            return self._cases.join(each.entity, each.score, self._at)", "            return None", ENTITY_QUEUES),
+    Mutant("an audit lets a case have two flags", "service/audit.py", "self._expect(is_due, f\"{where} is flagged, although", "self._expect(True, f\"{where} is flagged, although", ENTITY_QUEUES),
     Mutant("bucket takes no token", "online/_tracker.py", "ints[TOKENS] -= _PARTS", "ints[TOKENS] -= 0"),
     Mutant("bucket gives parts", "online/_tracker.py", "if ints[TOKENS] < _PARTS:", "if ints[TOKENS] < _PARTS // 2:"),
     Mutant("bucket overflows", "online/_tracker.py", "min(ints[TOKENS] + ints[REFILL], ints[MOST_TOKENS])", "ints[TOKENS] + ints[REFILL]"),

@@ -187,6 +187,18 @@ def test_probes_begin_cases_as_well(address):
         hand.close()
 
 
+def test_an_audit_finds_a_second_flag_of_a_case(desk):
+    """Somebody has written an entry past the rule."""
+    hand = desk.hand()
+    hand.decide([event(1, "ann", 9)])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("shortlist.online.EntityCases.settle", lambda *values: None)
+        hand.decide([event(2, "ann", 9)])
+    assert ["is flagged, although its entity has a case" in each for each in desk.problems()] == [
+        True
+    ]
+
+
 def test_over_http(tmp_path, model_file):
     """The entity is a column of the case, which the model need not know."""
     rule = {"entity": "customer", "window": 3_600.0}

@@ -68,7 +68,7 @@ class FlaggedCase(NamedTuple):
     expires: float | None
     assigned: bool
     outcome: Closed | None
-    n_joined: int
+    n_joined: int = 0
 
     @classmethod
     def of(cls, row: Any) -> FlaggedCase:
