@@ -86,7 +86,7 @@ class FakeService:
         return case["outcome"] is None and (view == "open" or case["holder"] == "Kim")
 
     def _whole(self, case):
-        event = {"at": case["at"], "columns": {"amount": 900.25, "country": "US"}}
+        event = {"at": case["at"], "id": "c00000 again", "columns": {"amount": 900.25}}
         closed = case["outcome"]
         return {
             **case, "columns": {"amount": 900.25, "country": "US", "text": "<b>bold</b>"},

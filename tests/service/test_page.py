@@ -83,7 +83,7 @@ def test_one_case_shows_columns_reasons_events_and_notes(open_page):
     page.wait_for_selector("#case-parts >> text=Events")
     shown = page.inner_text("#case-pane")
     assert "Lee: cannot tell" in shown
-    for text in ("amount = 900.25", "<b>bold</b>", "country", "<i>ask</i>"):
+    for text in ("amount = 900.25", "<b>bold</b>", "country", "<i>ask</i>", "c00000 again"):
         assert text in shown
     assert page.evaluate("document.activeElement.id") == "case-title"
 

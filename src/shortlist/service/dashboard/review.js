@@ -123,8 +123,7 @@ function part(title, children, kind) {
 }
 
 const eventRows = (events) => (events.length < 2 ? [] : events).map((event) => make("tr", null, {}, make("th", moment(event.at), { scope: "row" }),
-  make("td", Object.entries(event.columns ?? event).filter(([name]) => name !== "at")
-    .map(([name, value]) => `${name} = ${plain(value)}`).join(", "))));
+  make("td", [event.id, ...Object.entries(event.columns ?? {}).map(([name, value]) => `${name} = ${plain(value)}`)].join(", "))));
 
 // --- what a reviewer does ---
 function after(id) {
