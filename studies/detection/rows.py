@@ -1,6 +1,7 @@
 """What a rule of ten folds finds row by row, beside a list, on the choosing tables and credit data.
 
     python -m studies.detection.rows --label after
+    python -m studies.detection.rows --label after --data "credit data" --reps 8
 
 Each table is halved at random: a forest learns from one half in ten folds, and the other half is
 judged row by row (`M`, and `use`: flags divided by the capacity) and as one list. To measure
@@ -57,6 +58,9 @@ def credit(repetitions):
         yield split.X_train, split.y_train == 1, split.X_test, split.y_test == 1
 
 
+DATA = {"choosing tables": halves, "credit data": credit}
+
+
 def measured(X, y, X_new, y_new, b, seed):
     """Return the M of the rows, the use of the capacity, and the detection of the list."""
     capacity = Capacity.fraction(round(min(b * y.mean(), 0.5), 6))
@@ -74,18 +78,19 @@ def main():
     """Measure this version, and add it to the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--label", default="after", help="what to call this version")
-    parser.add_argument("--reps", type=int, default=3, help="halves of each table")
+    parser.add_argument("--reps", type=int, default=2, help="halves of each table, or draws")
+    parser.add_argument("--data", choices=DATA, default="choosing tables", help="what is measured")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     rows = []
-    for data, draws in (("choosing tables", halves), ("credit data", credit)):
-        drawn = list(draws(options.reps))
-        for b in (1, 2, 3):
-            found = np.array([measured(*draw, b, seed) for seed, draw in enumerate(drawn)])
-            gaps = found[:, 2] - found[:, 0]
-            error = gaps.std(ddof=1) / len(gaps) ** 0.5
-            rows.append([options.label, data, b, len(drawn), *found.mean(0), gaps.mean(), error])
-            print(*rows[-1], flush=True)
+    drawn = list(DATA[options.data](options.reps))
+    for b in (1, 2, 3):
+        found = np.array([measured(*draw, b, seed) for seed, draw in enumerate(drawn)])
+        gaps = found[:, 2] - found[:, 0]
+        error = gaps.std(ddof=1) / len(gaps) ** 0.5
+        named = [options.label, options.data, b, len(drawn)]
+        rows.append([*named, *found.mean(axis=0), gaps.mean(), error])
+        print(*rows[-1], flush=True)
     is_new = not FILE.exists()
     with FILE.open("a", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
