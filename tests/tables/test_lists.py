@@ -149,6 +149,26 @@ def test_a_promised_precision_counts_every_row_of_an_id(table_fit, new_cases, tm
     assert len(often) < len(once)
 
 
+def test_probes_of_a_list_with_values_are_drawn_by_expected_loss(table_fit, new_cases, tmp_path):
+    """The list has as many places as before, and each probe stands for its part below the cut."""
+    cases = pd.read_csv(new_cases)
+    cases["amount"] = cases["amount"].fillna(5)
+    cases.to_csv(filled := tmp_path / "filled.csv", index=False)
+    options = {"count": 60, "work": WorkColumns(value="amount")}
+    plain = select_rows(table_fit.model, filled, **options)
+    drawn = select_rows(table_fit.model, filled, probe=0.2, **options)
+    by, inclusion = (np.array(drawn.columns[name]) for name in ("selected_by", "inclusion"))
+    assert len(drawn) == len(plain) == 60
+    assert (by == "probe").sum() == 12
+    assert drawn.columns["case"][:48] == plain.columns["case"][:48]
+    assert np.unique(inclusion[by == "probe"]).size == 4
+    n_below = cases["case"].nunique() - 48
+    assert (1 / inclusion[by == "probe"]).sum() == pytest.approx(n_below)
+    work = WorkColumns(effort="amount", budget=480)
+    with pytest.raises(TableError, match=r"probe=\.\.\. cannot be combined"):
+        select_rows(table_fit.model, filled, probe=0.2, work=work)
+
+
 def test_what_a_precise_list_cannot_have(table_fit, new_cases):
     """Probes, values, and more than everything."""
     model, new = table_fit.model, new_cases

@@ -62,6 +62,14 @@ def probe_seed(seed: int) -> int:
     return (seed ^ _OWN_KEY) % 2**64
 
 
+def expected_losses(probabilities: Floats, values: Doubles) -> Doubles:
+    """Return what is lost on average with each case that is rare and not listed.
+
+    As much by the base rate as by the model, which may be wrong about a large value.
+    """
+    return values * (probabilities + probabilities.mean())
+
+
 def draw_probes(
     flagged: Mask,
     scores: Floats,

@@ -13,7 +13,14 @@ from .._core.arrays import Rows
 from .._core.extras import load_extra
 from .._core.formatting import stated_percent
 from .._core.ids import tie_keys_of
-from .._core.probing import BY_SCORE, PROBE, check_probe, draw_probes, probe_seed
+from .._core.probing import (
+    BY_SCORE,
+    PROBE,
+    check_probe,
+    draw_probes,
+    expected_losses,
+    probe_seed,
+)
 from .._core.ranking import lift
 from .._core.validation import check_seed
 from ..capacity import exact
@@ -368,7 +375,9 @@ class _Length:
 
     def _check_alone(self) -> None:
         """Refuse what lists of values and of invitations cannot have."""
-        others = {"segment": self.segment, "probe": self.probe or None, "act": self.act}
+        others = {"segment": self.segment, "act": self.act}
+        if self.invites or self.work.budget is not None:
+            others |= {"probe": self.probe or None}
         if self.work.is_given:
             others |= {"precision": self.precision, "turnout": self.invites or None}
         given = [option for option, value in others.items() if value is not None]
@@ -396,7 +405,7 @@ class _Length:
     def places(self, ranking: _Ranking) -> tuple[Rows, dict[str, Any]]:
         """Return who gets on the list, and its columns that say how."""
         if self.work.is_given:
-            return self._most_value(ranking), {}
+            return self._most_value(ranking)
         acted: Rows = np.arange(0)
         if self.act is not None:
             acted = np.arange(ranking.precise(np.arange(len(ranking.cases)), self.act)[0])
@@ -410,14 +419,18 @@ class _Length:
         tiers = ["act"] * acted.size + ["review"] * places.size
         return np.concatenate([acted, places]), {} if self.act is None else {"tier": tiers}
 
-    def _most_value(self, ranking: _Ranking) -> Rows:
+    def _most_value(self, ranking: _Ranking) -> tuple[Rows, dict[str, Any]]:
         """Return the places of most expected value, the highest value per unit of effort first."""
         cases, p = ranking.cases, ranking.model.probabilities(ranking.cases.X)
         found = self.work.choose(p, cases.values, cases.efforts, self.count)
         ranking.notes.append(self.work.in_words(found))
         worth = expected_worth(p, values=cases.values, efforts=cases.efforts)
-        chosen = np.flatnonzero(found.flagged)
-        return chosen[np.argsort(-worth[chosen], kind="stable")]
+        order = np.argsort(-worth, kind="stable")
+        chosen = order[found.flagged[order]]
+        if not check_probe(self.probe):
+            return chosen, {}
+        losses = None if cases.values is None else expected_losses(p, cases.values)
+        return _with_probes(ranking, chosen, self.probe, order, losses)
 
     def _invited(self, turnout: Any) -> int:
         """Return how many cases to invite; everyone comes unless something is said."""
@@ -485,21 +498,26 @@ class _Length:
         return places[:k]
 
 
-def _with_probes(ranking: _Ranking, chosen: Rows, probe: float) -> tuple[Rows, dict[str, Any]]:
-    """Give the last places to rows below the cut; they stand where their scores put them."""
+def _with_probes(
+    ranking: _Ranking, chosen: Rows, probe: float, order: Any = None, losses: Any = None
+) -> tuple[Rows, dict[str, Any]]:
+    """Give the last places to rows below the cut; they stand where their order puts them."""
     cases = ranking.cases
+    places = np.arange(len(cases), dtype=np.float64)
+    order = np.arange(len(cases)) if order is None else order
     seed = probe_seed(check_seed(ranking.model.classifier.random_state))
     codes = None
     if cases.segments is not None:
         codes = np.unique(cases.segments.astype(str), return_inverse=True)[1]
     drawn = draw_probes(
         np.isin(np.arange(len(cases)), chosen),
-        -np.arange(len(cases), dtype=np.float64),  # the order is known, and has no ties
+        -places[np.argsort(order)],  # the order is known, and has no ties
         lambda rows: np.zeros(rows.size),
         tie_keys_of(cases.X, cases.names, seed=seed),
         check_probe(probe),
         groups=codes,
+        losses=losses,
     )
-    listed = np.flatnonzero(drawn.flagged)
+    listed = order[drawn.flagged[order]]
     selected_by = np.where(drawn.is_probe[listed], PROBE, BY_SCORE)
     return listed, {"selected_by": selected_by, "inclusion": drawn.probabilities[listed]}

@@ -20,6 +20,7 @@ from .._core.probing import (
     Probed,
     check_probe,
     draw_probes,
+    expected_losses,
     probe_seed,
 )
 from .._core.ranking import flag_exactly, keys_within, lift, rank
@@ -417,10 +418,6 @@ class Candidates:
                 "work. Limit the number of flags, or leave probes out."
             )
         ranked_by, _ = in_order_of_worth(self.scores, self.values, None)
-        losses = None
-        if self.values is not None:
-            # As much by the base rate as by the model, which may be wrong about a large value.
-            losses = self.values * (self.scores + self.scores.mean())
         drawn = draw_probes(
             found.flagged,
             lift(ranked_by) if self.lifted else ranked_by,
@@ -428,7 +425,7 @@ class Candidates:
             draw_keys,
             probe,
             groups=self.segments,
-            losses=losses,
+            losses=None if self.values is None else expected_losses(self.scores, self.values),
         )
         gain = float(self._gains[drawn.flagged].sum())
         gap = found.gain + found.gap - gain
