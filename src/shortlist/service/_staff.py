@@ -31,6 +31,7 @@ from .store import CAPACITY, QueueRow, Store
 _STAFF, _ASSIGNED = "staff", "assignment"  # who makes such changes, and what notes call them
 _UNITS = 1_000  # in a minute
 _TRIES = 5
+_MOST_READ = 2_000  # free cases, the first in working order: they are read while the lock is held
 _LONGEST_SEARCH = 5.0  # seconds for the best assignment of cases that take different times
 _MOST_SEARCHED = 1_000  # such cases, the worthiest for their time
 
@@ -106,11 +107,12 @@ class Staff(NamedTuple):
             for holder, taken in _taken(store, other, begins).items():
                 if holder in room:
                     room[holder] = max(room[holder] - taken, 0)
-        order = f"{OPEN} AND claim.reviewer IS NULL ORDER BY {_reviews.working_order(settings)}"
+        order = _reviews.working_order(settings)
+        free = f"{OPEN} AND claim.reviewer IS NULL ORDER BY {order} LIMIT {_MOST_READ}"
         declined = store.query("SELECT seq, reviewer FROM declined WHERE queue = ?", row.id)
         return cls(
             settings, Capacities(store, row.id).minutes, people, room,
-            find_flagged(store, row.id, order), set(map(tuple, declined)),
+            find_flagged(store, row.id, free), set(map(tuple, declined)),
         )  # fmt: skip
 
     def time_of(self, case: FlaggedCase) -> int:
