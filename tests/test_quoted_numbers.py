@@ -23,7 +23,7 @@ NOT_MEASURED = {
     ("studies/README.md", "Studies"): "3.11",
     ("docs/appendix/learners-study.md", "Study: learners"): "0.1 0.01",
     ("docs/appendix/online-study.md", "What it costs not to know the future"): "2607.02150",
-    ("docs/appendix/paper.md", "From the paper to the code"): "2605.03289 0.5",
+    ("docs/appendix/paper.md", "From the paper to the code"): "2605.03289",
     ("docs/appendix/paper.md", "The problem and its solution (section 2)"): "8.721",
     ("docs/appendix/paper.md", "Where we differ, and why"): "5.2",
     ("docs/appendix/reproduce.md", "Reproducing the paper"): "2.3 3.2 3.7 4.1 4.3",
@@ -75,7 +75,9 @@ def sections_of(page):
 
 def quoted_in(text):
     """Return the numbers of a section, without code, comments and addresses."""
-    return NUMBER.findall(re.sub(r"`[^`\n]*`|<!--.*?-->|\]\([^)]*\)", "", text, flags=re.DOTALL))
+    return NUMBER.findall(
+        re.sub(r"`[^`\n]*\n?[^`\n]*`|<!--.*?-->|\]\([^)]*\)", "", text, flags=re.DOTALL)
+    )
 
 
 def tables_of(text):
