@@ -219,7 +219,7 @@ def test_the_lead_sees_what_is_left_and_who_has_what(open_page):
     page = open_page(service, "team")
     page.wait_for_selector("#people tr:nth-child(3)")
     shown = page.inner_text("#team")
-    said = ("left of 50 flags", "50 %", "61 % to 93 %", "up to 24 %", "away until", "nobody")
+    said = ("left of 50 flags", "50 %", "61 % to 93 %", "up to 6", "away until", "nobody")
     for text in (*said, "in this period", "3 days ago", "scores besides: not enough evidence"):
         assert text in shown
     for chart in ("flags-chart", "precision-chart"):

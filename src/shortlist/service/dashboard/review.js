@@ -202,7 +202,9 @@ async function act(key) {
 function step(move) {
   const place = list.cases.findIndex((each) => each.id === list.selected);
   const wanted = place < 0 ? 0 : Math.min(Math.max(place + move, 0), list.cases.length - 1);
-  if (list.cases.length) select(list.cases[wanted].id);
+  if (!list.cases.length) return;
+  select(list.cases[wanted].id);
+  (at("list-pane").offsetParent ? at("cases") : at("case-title")).focus({ preventScroll: true });  // a reader follows
 }
 
 parts.review = {

@@ -7,7 +7,7 @@ function tile(number, words) {
   return make("div", null, { class: "tile" }, make("b", number), make("span", words));
 }
 
-function showTiles(status, open) {
+function showTiles(status, open, reviewers) {
   const present = status.history.find((each) => each.number === status.number);
   const found = present?.precision ?? { reviewed: 0 };
   const unit = status.unit === "effort" ? "of work" : "flags";
@@ -20,9 +20,16 @@ function showTiles(status, open) {
       ? `of ${count(found.reviewed, "case")} reviewed in this period were rare (95 %: ${between(found)})`
       : "precision: nothing reviewed in this period yet"),
     tile(detection && detection.share !== null ? between(detection) : "not known", `of the rare cases are found. ${status.detection_note}`),
-    tile(status.more ? `up to ${percent(status.more.high)}` : "not known", status.more
-      ? `of what one more reviewer sees would be rare: of the ${status.more.reviewed} lowest reviewed, ${status.more.found} were`
-      : "what one more reviewer would find: too few outcomes yet"));
+    oneMore(status, reviewers.length));
+}
+
+// More capacity adds cases with lower scores still than the lowest of those that were reviewed.
+function oneMore({ more, capacity, unit }, people) {
+  if (!more) return tile("not known", "what one more reviewer would find: too few outcomes yet");
+  const lowest = `of the ${more.reviewed} lowest reviewed, ${more.found} were rare`;
+  if (!people || unit === "effort") return tile(`up to ${percent(more.high)}`, `of what one more reviewer sees would be rare: ${lowest}`);
+  const cases = Math.max(Math.round(capacity / people), 1);
+  return tile(`up to ${amount(cases * more.high)}`, `more rare cases a period with one more reviewer, who sees ${count(cases, "case")}: ${lowest}`);
 }
 
 function showPeople(reviewers, backlog) {
@@ -139,7 +146,7 @@ parts.team = {
   start() {},
   async follow(status) {
     const [{ backlog }, { reviewers }] = await Promise.all([ask(`${base()}/backlog`), ask("v1/reviewers")]);
-    showTiles(status, showBacklog(status, backlog));
+    showTiles(status, showBacklog(status, backlog), reviewers);
     showPeople(reviewers, backlog);
     showCharts(status);
     await showModel(status);
