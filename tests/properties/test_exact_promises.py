@@ -305,8 +305,8 @@ def test_places_of_several_classes_are_fractional(limit):
         (found,) = (rule.classes[0] if of_class else rule.overall).calibrations
         if limit == "segment":
             found = rule.overall.segment_calibrations["north"]
-        margins = rule._margins(new)
-        scores = margins.of_class(0) if of_class else margins.of_any
+        _, lead, surplus = rule._margins(new)
+        scores = np.where(lead > 0, lead if of_class else surplus, -np.inf)
         above, between = found.cuts.divide(scores, keys[4:].__getitem__)
         drawn = between & (lots_of(keys[4:]) < found.share)
         assert_array_equal(rule.decide(new)[0] == 1, above | drawn)

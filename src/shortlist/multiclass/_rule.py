@@ -61,23 +61,6 @@ class JointDecisions(NamedTuple):
         return self.columns > 0
 
 
-class _Margins(NamedTuple):
-    """The best class of each item after prices, and its lead over all other columns."""
-
-    best: Rows
-    lead: Ints
-    surplus: Ints  # over leaving the item alone
-
-    def of_class(self, j: int) -> Floats:
-        """Return the leads of the items that class j is best for; all others lie below them."""
-        return np.where((self.best == j) & (self.lead > 0), self.lead, -np.inf)
-
-    @property
-    def of_any(self) -> Floats:
-        """The surplus of the items that some class leads for; all others lie below them."""
-        return np.where(self.lead > 0, self.surplus, -np.inf)
-
-
 @dataclass(frozen=True)
 class JointRule:
     """Prices for all capacities, and the calibration items that set them; made by `calibrate`.
@@ -145,7 +128,8 @@ class JointRule:
         Each limit is kept on average by itself. A confidence holds for all of them at once: they
         share the error.
         """
-        capacities, margins = self.capacities, self._margins(unseen)
+        capacities, (best, lead, surplus) = self.capacities, self._margins(unseen)
+        surplus[lead <= 0] = lead[lead <= 0] = -np.inf  # these are not flagged
         shared = error / max(_n_limits(capacities.given), 1)
 
         def rule(scores: Floats, limit: Capacity | None, n_rare: int, segments: Any = None) -> Rule:
@@ -159,14 +143,15 @@ class JointRule:
             return Rule([own], limit, terms, segments)
 
         classes = {
-            j: rule(margins.of_class(j), limit, capacities.counts[label])
+            j: rule(np.where(best == j, lead, -np.inf), limit, capacities.counts[label])
             for j, (label, limit) in enumerate(capacities.classes.items())
             if limit is not None and j not in self.closed
         }
         total, segments, overall = capacities.total, capacities.segments, None
         if total is not None or segments is not None:
-            overall = rule(margins.of_any, total, capacities.n_rare, segments)
-        shut = {j for j, each in classes.items() if each.calibrations[0].flags_nothing}
+            overall = rule(surplus, total, capacities.n_rare, segments)
+        found = {j: own.calibrations[0] for j, own in classes.items()}
+        shut = {j for j, each in found.items() if each.k < 0 and not each.share}
         if shut:  # their items go to other classes
             return replace(self, closed=self.closed | shut)._with_thresholds(
                 unseen, guarantee, error
@@ -179,8 +164,12 @@ class JointRule:
         prices = _prices(self.sample, self.capacities, self.scale, spare=0)
         return self.scale.to_floats(prices).tolist()
 
-    def _margins(self, items: JointSample) -> _Margins:
-        """Compare the classes after prices; a closed class does not compete."""
+    def _margins(self, items: JointSample) -> tuple[Rows, Floats, Floats]:
+        """Compare the classes after prices; a closed class does not compete.
+
+        Return the best class of each item, its lead over all other columns, and its surplus over
+        leaving the item alone.
+        """
         units = _to_units(items.gains, self.scale, items.keys)
         n_classes, everyone = units.shape[1], np.arange(len(units))
         of_all = self.prices[n_classes + items.segments] + self.prices[-1]
@@ -189,23 +178,23 @@ class JointRule:
         best = net.argmax(axis=1)
         surplus = net[everyone, best]
         net[everyone, best] = 0  # "leave it" takes the place of the best
-        return _Margins(best, surplus - net.max(axis=1), surplus)
+        lead = surplus - net.max(axis=1)
+        return best, lead.astype(np.float64), surplus.astype(np.float64)  # both are exact
 
     def decide(self, items: JointSample) -> tuple[Rows, Floats]:
         """Return the column of each item (0 to leave it), and its surplus after prices."""
         if self.sample.keys is not None:
             check_as_calibrated(ids=(items.keyed_by_ids, self.sample.keyed_by_ids))
-        margins = self._margins(items)
-        flagged, keys = margins.lead > 0, None if items.keys is None else items.keys.__getitem__
+        best, lead, surplus = self._margins(items)
+        flagged, keys = lead > 0, None if items.keys is None else items.keys.__getitem__
         for j, rule in self.classes.items():
-            own = np.flatnonzero(margins.best == j)
+            own = np.flatnonzero(best == j)
             own_keys = keys and keys_within(keys, own)
-            flagged[own] &= rule.passed(margins.of_class(j)[own], own_keys)
+            flagged[own] &= rule.passed(lead[own], own_keys)
         if self.overall is not None:
-            flagged &= self.overall.passed(margins.of_any, keys, items.segments)
-        surplus = self.scale.to_floats(margins.surplus)
-        surplus[margins.surplus == _NEVER] = -np.inf  # no class may be flagged
-        return np.where(flagged, margins.best + 1, 0), surplus
+            flagged &= self.overall.passed(surplus, keys, items.segments)
+        surplus[surplus == _NEVER] = -np.inf  # no class may be flagged
+        return np.where(flagged, best + 1, 0), np.ldexp(surplus, -self.scale.exponent)
 
 
 def _prices(

@@ -132,11 +132,6 @@ class CalibratedThreshold:
         return self.cuts.flag(scores, None if self.ties == "exclude" else tie_keys)
 
     @property
-    def flags_nothing(self) -> bool:
-        """Whether no score is ever flagged."""
-        return self.k < 0 and self.share == 0
-
-    @property
     def cuts(self) -> Cuts:
         """Both ends of the place of the threshold, and the share that is flagged in between."""
         upper, lower = Cut(self.value, self.tie_key), Cut(self.lower_value, self.lower_tie_key)
