@@ -314,13 +314,18 @@ def test_people_of_several_queues_are_shared_out(team):
 
 
 def test_queues_are_made_while_the_service_runs(address, model_file):
-    """All workers decide about them at once; a name is taken once."""
-    with serving(address, model_file, queues={"north": 3}) as one, serving(address, None) as two:
+    """All workers decide about them at once, by the rules of another one; a name is taken once."""
+    made = {"segment": "country", "entity": "customer", "worth": 0.01}
+    with (
+        serving(address, model_file, queues={"north": 3}, made=made) as one,
+        serving(address, None) as two,
+    ):
         body = {"name": "south", "count": 2, "like": "north", "period": "day Europe/Berlin"}
         made = one.post("/v1/queues", json=body).json()
         assert (made["capacity"], made["period"]) == (2, "day Europe/Berlin")
         for client in (two, one):
             cases = [case(f"{client.base_url} {n}", 900.0, "US") for n in range(50)]
+            cases = [{**each, "customer": each["id"]} for each in cases]
             answers = client.post("/v1/queues/south/decisions", json=cases)
             assert answers.status_code == 200
         assert one.get("/v1/queues/south/status").json()["used"] <= 2
@@ -335,6 +340,10 @@ def test_queues_are_made_while_the_service_runs(address, model_file):
         ):
             assert one.post("/v1/queues", json=wrong).status_code == status, wrong
     with opened(address) as store:
+        kept = [QueueSettings.from_json(row.settings) for row in store.queues()]
+        assert {(each.segment, each.entity, each.worth) for each in kept} == {
+            ("country", "customer", 0.01)
+        }
         assert {found.queue: found.problems for found in audit_store(store)} == {
             "default": [], "north": [], "south": [],
         }  # fmt: skip
@@ -353,9 +362,8 @@ def test_queues_are_made_while_the_service_runs(address, model_file):
         "UPDATE outcome SET rare = NULL",
     ],
 )
-def test_the_audit_notices_who_did_what(tmp_path, model_file, edit):
+def test_the_audit_notices_who_did_what(address, model_file, edit):
     """Claims, reviewers, what they declined, whose a key is: every row is noted."""
-    address = str(tmp_path / "shortlist.db")
     with serving(address, model_file, count=100) as client:
         client.put("/v1/reviewers/kim", json={"minutes": 9})
         flag(client, "a", "b", "c")
@@ -365,8 +373,9 @@ def test_the_audit_notices_who_did_what(tmp_path, model_file, edit):
     with opened(address) as store:
         make_key(store, "review", person="kim")
         assert [found.problems for found in audit_store(store)] == [[]]
-        store.query("DROP TRIGGER outcome_unchanged")
-        store.query("DROP TRIGGER outcome_erased")
+        on = " ON outcome" if store.dialect == "postgresql" else ""
+        store.query(f"DROP TRIGGER outcome_unchanged{on}")
+        store.query(f"DROP TRIGGER outcome_erased{on}")
         store.query(edit)
         assert [found.problems for found in audit_store(store)] != [[]]
 

@@ -130,6 +130,8 @@ def serve(
         )
         typer.echo(message, err=True)
     secret = None if proxy_secret_file is None else proxy_secret_file.read_bytes().strip()
+    if secret == b"":
+        raise typer.BadParameter(f"--proxy-secret-file {proxy_secret_file} is empty")
     config = ServiceConfig(
         database,
         keys_required=needed,

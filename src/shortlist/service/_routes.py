@@ -17,7 +17,7 @@ from ._models import LoadedModel, models_of
 from ._replica import Arrival
 from ._service import Call
 from .settings import QueueSettings
-from .setup import add_queue, set_total, settings_for
+from .setup import TAKEN_OVER, add_queue, set_total, settings_for
 from .store import ALLOW, CAPACITY, CLOCK, MODEL, OBSERVATION, SHADOW, QueueRow
 
 _MOST_CASES = 1_024
@@ -111,7 +111,7 @@ async def change_capacity(call: Call, body: CapacityBody) -> Changed:
 
 
 class QueueBody(Struct, forbid_unknown_fields=True):
-    """A new queue: its name, its capacity, and whose model, period and total it takes over.
+    """A new queue: its name, its capacity, and whose model, total and settings it takes over.
 
     A period is given in seconds, or as in 'day Europe/Berlin'. The segment is the column that says
     who is able to review a case.
@@ -148,9 +148,9 @@ def _make_queue(call: Call, body: QueueBody) -> None:
             call.service.models.get(model, call.store),
             max(1, amount),
             of_work=kept.of_work if body.staff is not None else body.effort is not None,
+            **{name: getattr(kept, name) for name in TAKEN_OVER},
             period=kept.period if body.period is None else body.period,
-            starts_at=kept.starts_at,
-            segment=body.segment,
+            segment=body.segment or kept.segment,
         )
         of_total = like.total is not None
         is_new = add_queue(call.store, body.name, settings, amount, model, of_total=of_total)

@@ -26,7 +26,9 @@ from .store import CAPACITY, CLOCK, COMMAND, TOTAL_SET, QueueRow, Store
 
 _log = logging.getLogger("shortlist.service")
 _TOTAL = "all"
-_FIXED = ("period", "starts_at", "worth", "probe", "unit", "entity", "window", "cooldown", "rise")
+#: What a queue that is made like another one has as well, besides its period and its segment.
+TAKEN_OVER = ("starts_at", "worth", "probe", "entity", "window", "cooldown", "rise")
+_FIXED = ("period", "unit", *TAKEN_OVER)
 
 
 def prepare(
