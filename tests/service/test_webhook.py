@@ -6,6 +6,7 @@ import hmac
 import json
 import os
 import signal
+import socket
 import threading
 import time
 from collections import defaultdict
@@ -284,6 +285,25 @@ def test_a_redirect_is_not_followed(tmp_path, model_file, receiver, monkeypatch)
         until(lambda: client.service.store.query(error), [("status 302",)])
     assert other.events == []
     other.close()
+
+
+def test_a_receiver_that_talks_nonsense_is_asked_again():
+    """Whatever it answers, or if nobody is there: what went wrong is kept, and nothing ends."""
+    with socket.create_server(("127.0.0.1", 0)) as nonsense:
+        port = nonsense.getsockname()[1]
+
+        def answer():
+            link, _ = nonsense.accept()
+            link.recv(1 << 16)
+            link.sendall(b"hello\r\n\r\n")
+            link.close()
+
+        talking = threading.Thread(target=answer)
+        talking.start()
+        sender = webhook.Webhook(None, f"http://127.0.0.1:{port}/", SECRET)
+        assert "BadStatusLine" in sender._send("id", b"{}")
+        talking.join()
+    assert "refused" in sender._send("id", b"{}")
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import http.client
 import json
 import secrets
 import time
@@ -151,7 +152,7 @@ class Webhook:
         except urllib.error.HTTPError as error:
             error.close()
             return f"status {error.code}"
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, http.client.HTTPException) as error:
             return f"{type(error).__name__}: {error}"[:200]
 
     def _settle(self, sent: list[tuple[int, int, str | None]]) -> None:

@@ -13,9 +13,10 @@ function showTiles(status, open, reviewers) {
   const unit = status.unit === "effort" ? "of work" : "flags";
   const ends = status.ends - now() < 1e9 ? `until ${moment(status.ends)}, in ${duration(status.ends - now())}` : "";
   const detection = status.detection;
+  const waits = status.pool ? `; ${amount(status.pool)} wait until somebody asks` : "";
   at("tiles").replaceChildren(
     tile(amount(status.remaining), `left of ${amount(status.capacity)} ${unit} ${ends}`),
-    tile(amount(open), `open cases of all periods; ${amount(status.seen)} cases decided in this one`),
+    tile(amount(open), `open cases of all periods; ${amount(status.seen)} cases decided in this one${waits}`),
     tile(found.reviewed ? percent(found.share) : "–", found.reviewed
       ? `of ${count(found.reviewed, "case")} reviewed in this period were rare (95 %: ${between(found)})`
       : "precision: nothing reviewed in this period yet"),
