@@ -269,7 +269,6 @@ MUTANTS = [
     Mutant("late events see an earlier clock", "online/cases.py", "now = max(to_seconds(at), controller.now)", "now = to_seconds(at)", ENTITIES),
     Mutant("an event that joins moves no clock", "online/controller.py", "            if not self._reach(moment):\n                return Decision(False, math.inf, REASONS[MOMENT_REFUSED], 0.0)\n            if id", "            if id", ENTITIES),
     Mutant("the log of an entity is not read", "service/_group.py", "            self._read_entities(names)\n", "            pass\n", ENTITY_QUEUES),
-    Mutant("events of one group are decided apart", "service/_group.py", "if name in together or name in self._cases:", "if False:", ENTITY_QUEUES),
     Mutant("what the counts refuse begins a case", "service/_group.py", "        if slot is None:\n            return self._cases.join", "        if False:\n            return self._cases.join", ENTITY_QUEUES),
     Mutant("an event joins no case in the log", "service/_group.py", "            return self._cases.join(each.entity, each.score, self._at)", "            return None", ENTITY_QUEUES),
     Mutant("an audit lets a case have two flags", "service/audit.py", "self._expect(is_due, f\"{where} is flagged, although", "self._expect(True, f\"{where} is flagged, although", ENTITY_QUEUES),

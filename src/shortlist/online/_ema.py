@@ -48,6 +48,16 @@ def _ema_step(
     return (ABOVE_THRESHOLD, threshold, 1.0) if flag else (BELOW_THRESHOLD, threshold, 0.0)
 
 
+@njit(cache=True)
+def _ema_loop(items: Any, deciding: bool, answers: Any, floats: Any, ints: Any) -> None:
+    scores, times, works, numbers = items
+    codes, thresholds, probabilities = answers
+    for i in range(scores.size):
+        codes[i], thresholds[i], probabilities[i] = _ema_step(
+            scores[i], times[i], deciding, works[i], numbers[i], floats, ints
+        )
+
+
 class EmaController(Controller):
     r"""Follow the flag rate by the rule of the paper, section 5.2.
 
@@ -92,6 +102,7 @@ class EmaController(Controller):
     """
 
     compiled_step = staticmethod(_ema_step)
+    compiled_loop = staticmethod(_ema_loop)
 
     def __init__(
         self,
