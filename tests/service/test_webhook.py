@@ -7,22 +7,27 @@ import json
 import os
 import signal
 import socket
+import tempfile
 import threading
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from shortlist.client import Client
 from shortlist.service import _service, webhook
 from shortlist.service.databases import opened
 from shortlist.service.erasure import erase_cases
 from shortlist.service.webhook import check_webhook
-from tests.service.helpers import case, serve, serving, until
+from tests.service.helpers import Hand, case, new_queue, serve, serving, until
 
 BASE = "/v1/queues/default"
+DAY = 86_400.0
 KEY = bytes(range(32))
 SECRET = f"whsec_{base64.b64encode(KEY).decode()}"
 
@@ -320,3 +325,50 @@ def test_an_open_or_unsigned_webhook_is_refused(address, secret, message):
     """Cases would be read, or forged, on the way."""
     with pytest.raises(ValueError, match=message):
         check_webhook(address, secret)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    steps=st.lists(
+        st.tuples(st.sampled_from(["flag", "claim", "send", "crash"]), st.integers(0, 7)),
+        max_size=30,
+    )
+)
+def test_whatever_fails_each_event_arrives_and_those_of_a_case_in_order(steps):
+    """Receivers refuse, and workers die after they have sent and before they could write it."""
+    clock, arrived, expected = [0.0], [], Counter()
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(webhook, "time", SimpleNamespace(time=lambda: clock[0]))
+        patch.setattr(webhook, "_MOST_TRIES", 10**6)
+        path = f"{folder}/shortlist.db"
+        queue = new_queue(path, capacity=10_000, period=DAY)
+        hand = Hand(path, queue)
+        with opened(path) as store:
+            leads = SimpleNamespace(leads=lambda: True)
+            hook = webhook.Webhook(SimpleNamespace(store=store, roster=leads), "", SECRET)
+            hook._note_alarms = lambda: None
+            hook._due()
+            for kind, number in [*steps, *[("send", 0)] * 40]:
+                clock[0] += 10.0**9
+                if kind == "flag" and expected["flag"] < 8:
+                    [answer] = hand.decide([(f"case {expected['flag']}", 1e6)])
+                    expected["flag"] += answer.flag
+                elif kind == "claim" and expected["flag"]:
+                    case_id = f"case {number % expected['flag']}"
+                    [entry] = store.find_cases(queue, [case_id])
+                    store.note(0.0, "", "claim", "default", {"claim": {f"{queue}/{entry.seq}": ""}})
+                    expected["assignment"] += 1
+                elif kind in ("send", "crash"):
+                    due = hook._due()
+                    refused = {each[0] for n, each in enumerate(due) if number >> (n % 3) & 1}
+                    arrived += [each[2:] for each in due if each[0] not in refused]
+                    if kind == "send":
+                        sent = [(n, tries, "no" if n in refused else None) for n, tries, *_ in due]
+                        hook._settle(sent)
+            hand.close()
+            assert store.query("SELECT count(*) FROM hook_event") == [(0,)]
+    events = [json.loads(content) for content in dict(arrived).values()]  # each id once
+    assert Counter(event["type"] for event in events) == expected
+    for case_id in {event["data"]["case"] for event in events}:
+        own = [event["type"] for event in events if event["data"]["case"] == case_id]
+        assert own == ["flag", *["assignment"] * (len(own) - 1)]
