@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from scipy.optimize import LinearConstraint, milp
 
 from shortlist.service._reviews import FlaggedCase, hold
-from shortlist.service._staff import Reviewer, Staff
+from shortlist.service._staff import Reviewer, Staff, _follow
 from shortlist.service.audit import audit_store
 from shortlist.service.databases import opened
 from shortlist.service.keys import make_key
 from shortlist.service.settings import QueueSettings
 from shortlist.service.store import Entry
-from tests.service.helpers import case, serving, until
+from tests.service.helpers import case, new_queue, serving, until
 
 BASE = "/v1/queues/default"
 
@@ -299,6 +299,19 @@ def test_time_alone_changes_who_is_there(address, model_file, monkeypatch):
         time.sleep(1)
         events = [each["event"] for each in one.get(f"{BASE}/log").json()["entries"]]
     assert [each["count"] for each in events if each and "staff" in each] == [0, 3]
+
+
+def test_a_period_begins_once(address, monkeypatch):
+    """Although the last decision is ahead of the clock; and nobody locks who has nothing to do."""
+    new_queue(address, period=86_400.0, at=time.time() + 2 * 86_400)
+    with opened(address) as store:
+        row = {"name": "kim", "minutes": 9, "segments": "null", "queues": "null"}
+        store.put("reviewer", row)
+        _follow(store)
+        monkeypatch.setattr(store, "lock", lambda: 1 / 0)
+        _follow(store)
+        notes = store.query("SELECT number FROM note WHERE action = 'assignment'")
+    assert len(notes) == 1
 
 
 def test_people_of_several_queues_are_shared_out(team):

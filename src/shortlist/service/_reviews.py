@@ -364,7 +364,7 @@ def add_outcome(call: Call, body: OutcomeBody) -> Outcome:
             return Outcome(body.id, last[0], repeated=True)
         row = {"queue": queue, **words, "at": time.time(), "idempotency": hashed}
         number = call.store.insert_next("outcome", "number", row, scope=("queue",))
-        hold(call.store, case, reviewer, None)  # whoever closes a case has it for good
+        hold(call.store, case, reviewer, None, assigned=0)  # who closes a case has it for good
         vouch = [("outcome", queue, number), ("claim", queue, case.entry.seq)]
         call.note("outcome", {"number": number}, vouch=vouch)
     return Outcome(body.id, number, repeated=False)

@@ -251,15 +251,17 @@ def staff_amount(store: Store, row: QueueRow, minutes: float, at: float) -> floa
 def _free_absent(store: Store, row: QueueRow, at: float) -> bool:
     """Take open cases back that were assigned to people who are not there; were there any?"""
     present = {each.name for each in read_reviewers(store) if each.is_there(row.name, at)}
+    having = store.query("SELECT reviewer FROM claim WHERE queue = ? AND assigned = 1", row.id)
+    if present.issuperset(name for (name,) in having):
+        return False
     with store.write():
-        held = find_flagged(store, row.id, f"{OPEN} AND claim.assigned = 1")
+        held = find_flagged(store, row.id, "claim.assigned = 1")  # also of erased persons
         freed = [case for case in held if case.holder not in present]
         for case in freed:
             _reviews.let_go(store, case)
-        if freed:
-            vouch = [("claim", row.id, case.entry.seq) for case in freed]
-            store.note(time.time(), _STAFF, "release", row.name, {}, vouch=vouch)
-    return bool(freed)
+        vouch = [("claim", row.id, case.entry.seq) for case in freed]
+        store.note(at, _STAFF, "release", row.name, {}, vouch=vouch)
+    return True
 
 
 def _is_unassigned(store: Store, row: QueueRow, at: float) -> bool:
@@ -286,7 +288,7 @@ def assign_cases(
                 for case, name in chosen:
                     _reviews.hold(store, case, name, None, assigned=1)
                 vouch = [("claim", row.id, case.entry.seq) for case, _ in chosen]
-                store.note(time.time(), key_id, _ASSIGNED, row.name, {}, vouch=vouch)
+                store.note(at, key_id, _ASSIGNED, row.name, {}, vouch=vouch)
                 return chosen
     raise Problem(503, "unavailable", "Cases change faster than they can be assigned. Ask again.")
 
