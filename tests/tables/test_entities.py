@@ -8,8 +8,10 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 from made_cases import make_cases
+from shortlist.cli import app
 from shortlist.exceptions import TableError
 from shortlist.online import EntityCases
 from shortlist.tables import flag_rows, select_rows
@@ -64,7 +66,8 @@ def test_a_list_has_each_case_once_with_its_highest_score(
     options = {"entity": "customer", "time": "at", "keep": ["customer"], "reasons": False}
     listed = select_rows(table_fit.model, path, count=count, rule=rule_of(world), **options)
     moments = (pd.to_datetime(scored["at"]) - pd.Timestamp(0)).dt.total_seconds().to_numpy()
-    scored["number"] = rule_of(world).number(scored["customer"].to_numpy(), moments)
+    lasts = EntityCases(window=DAY * (world["window"] + world["cooldown"]))
+    scored["number"] = lasts.number(scored["customer"].to_numpy(), moments)
     best = scored.sort_values("rank").drop_duplicates("number").head(count)
     assert listed.columns["case"] == best["case"].tolist()
     assert listed.columns["events"] == best["number"].map(scored["number"].value_counts()).tolist()
@@ -187,3 +190,26 @@ def test_without_moments_an_entity_has_one_case(table_fit, days):
     assert sum(listed.columns["events"]) == 120
     found, _ = flagged(table_fit.model, days / "monday.csv", entity="customer", keep=["customer"])
     assert found.groupby("customer")["flagged"].sum().max() == 1
+
+
+def test_the_commands(model_file, days):
+    """One place and one flag for each customer, and nobody twice within the cool-down."""
+
+    def run(command, day, *more):
+        asked = [command, str(model_file), str(days / f"{day}.csv"), "--entity", "customer"]
+        asked += ["--time", "at", "--window", "1h", "--cooldown", "90d", "--keep", "customer,at"]
+        result = CliRunner().invoke(app, [*asked, *map(str, more)])
+        assert result.exit_code == 0, result.output
+        return result
+
+    run("select", "monday", "--count", 4, "-o", days / "list.csv")
+    first = pd.read_csv(days / "list.csv")
+    assert first["customer"].nunique() == len(first) == 4
+    run("select", "tuesday", "--count", 99, "--exclude", days / "list.csv", "-o", days / "b.csv")
+    assert not set(first["customer"]) & set(pd.read_csv(days / "b.csv")["customer"])
+    run("flag", "monday", "-o", days / "flags.csv")
+    found = pd.read_csv(days / "flags.csv")
+    assert found.groupby("customer")["flagged"].sum().max() == 1
+    assert found["joined"].notna().any()
+    asked = ["select", str(model_file), str(days / "monday.csv"), "--count", "3", "--rise", "1"]
+    assert "--entity" in CliRunner().invoke(app, asked).stderr

@@ -31,6 +31,11 @@ def flag(
     exclude: options.File = None,
     at_most: options.Count = None,
     id: options.Column = None,
+    entity: options.Column = None,
+    time: options.Column = None,
+    window: str = "24h",
+    cooldown: options.Text = None,
+    rise: options.Number = None,
     budget: options.Number = None,
     worth: options.Number = None,
     act: options.Number = None,
@@ -53,13 +58,16 @@ def flag(
     at_most
         Stop with exit code 4, and write nothing, if more cases than this would be flagged, such
         as --at-most 60.
+    time
+        The column with the moments of events, in their order, such as --time opened. Without it, a
+        case lasts until the end of the table.
     budget
         The same for their work, such as --budget 480, with a model that was fitted with --effort.
     act
         Add the column tier: "act" for cases to act on at once, with at least this share of rare
         ones among them, such as --act 0.9; "review" for other flags, and "pass".
     """
-    given = dict(locals())
+    given = {**locals(), "rule": options.rule_from(entity, window, cooldown, rise)}
     from ..tables import flag_rows
     from ..tables.write import output_format
 

@@ -20,6 +20,7 @@ from .._core.formatting import number
 
 if TYPE_CHECKING:
     from ..capacity import Capacity
+    from ..online import EntityCases
     from ..tables import ReadOptions
 
 HELP = {
@@ -189,6 +190,16 @@ def entity_from(
     pause = 0.0 if cooldown is None else period_from(cooldown, "cooldown")
     span = period_from(window, "window")
     return {"entity": entity, "window": span, "cooldown": pause, "rise": rise}
+
+
+def rule_from(*said: Any) -> EntityCases | None:
+    """Return the rule of :func:`entity_from` for tables; None without an entity."""
+    known = entity_from(*said)
+    if not known.pop("entity", None):
+        return None
+    from ..online import EntityCases
+
+    return EntityCases(**known)
 
 
 #: What only a fit asks for, and what there is not in JSON lines.

@@ -22,6 +22,11 @@ def select(
     data: options.Data,
     count: Annotated[list[str] | None, typer.Option(metavar="N")] = None,
     segment: options.Column = None,
+    entity: options.Column = None,
+    time: options.Column = None,
+    window: str = "24h",
+    cooldown: options.Text = None,
+    rise: options.Number = None,
     turnout: options.Text = None,
     confidence: options.Number = None,
     value: options.Column = None,
@@ -54,6 +59,9 @@ def select(
         stands for a number that is not known yet.
     segment
         A column whose values have counts of their own, such as --segment team.
+    time
+        The column with the moments of events, such as --time opened. Without it, all events of an
+        entity are one case; with it, --exclude may be an earlier list, or have a column until.
     turnout
         How often an invited case comes: --turnout 310/520 for 310 of 520 in the past, --turnout
         0.6, or a column with the probability of each case. --count is then the number of slots, and
@@ -80,6 +88,7 @@ def select(
         )
     counts = _counts(count) if count else None
     given = {**locals(), "count": counts, "turnout": _turnout(turnout)}
+    given["rule"] = options.rule_from(entity, window, cooldown, rise)
     if confidence is not None and turnout is None and not isinstance(counts, list):
         raise typer.BadParameter("--confidence belongs to --turnout, which was not given")
     from ..tables import WorkColumns, select_rows

@@ -155,7 +155,7 @@ def select_rows(
         column `events` counts them.
     time : str, default=None
         A column with the moments of the rows: dates, or seconds. Cases of an entity then last as
-        long as the window of `rule`, and exclusions may end.
+        long as the window and the cool-down of `rule`, and exclusions may end.
     rule : EntityCases, default=None
         What makes events one case; `None` has a window of a day. Cases that began with `exclude`
         are not listed again within its window and cool-down, unless the score rises.
@@ -316,7 +316,9 @@ class _Ranking:
         order = np.lexsort((cases.numbers, keys, -lift(cases.scores)))
         names: Any = cases.names
         if cases.entities is not None:
-            names = self.read.rule.number(cases.entities, cases.moments)
+            rule = self.read.rule  # nobody is on a list twice within the cool-down
+            whole = EntityCases(window=rule.window + rule.cooldown)
+            names = whole.number(cases.entities, cases.moments)
             self.n_events = np.zeros(self.read.n_read, dtype=np.int64)
             self.n_events[cases.numbers] = np.bincount(names)[names]
         if names is not None:
