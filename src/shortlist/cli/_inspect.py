@@ -40,11 +40,8 @@ def inspect(
     from ..tables.model_file import describe_model
     from ..tables.read import is_table
 
-    found: Any
-    if is_table(file):
-        found = inspect_table(file, reading=options.read_options(read, drop, but=()))
-    else:
-        found = describe_model(file)
+    reading = options.read_options(read, drop, but=())
+    found: Any = inspect_table(file, reading=reading) if is_table(file) else describe_model(file)
     if as_json:
         shell.print_json(found)
     else:

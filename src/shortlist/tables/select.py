@@ -396,9 +396,8 @@ class _Length:
 
     def most_rows(self) -> int | None:
         """Return how many rows can be on the list; None if that depends on all of them."""
-        if (self.segment, self.entity, self.act) != (None, None, None):
-            return None
-        if self.probe or self.work.is_given:
+        of_groups = self.segment is not None or self.entity is not None
+        if of_groups or self.probe or self.act is not None or self.work.is_given:
             return None
         if self.invites:
             return None if isinstance(self.turnout, str) else self._invited(self.turnout)
