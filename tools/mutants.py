@@ -44,6 +44,7 @@ REPEATED = ("tests/classifier/test_repeated_rows.py",)
 EVERY_ROW = ("tests/classifier/test_every_row_works.py", "-k", "single or recent")
 LISTS = ("tests/classifier/test_list_estimator.py", "-k", "one_model")
 ATOMIC = ("tests/atomic/test_atomic.py",)
+PACKED = ("tests/service/test_gates.py", "-k", "all_kinds")
 TURNOUT = ("tests/thresholds/test_turnout.py",)
 INVITED = ("tests/tables/test_turnout_lists.py",)
 DURABLE = ("tests/stream/test_stream_file.py",)
@@ -321,6 +322,10 @@ MUTANTS = [
     # Model files
     Mutant("foreign types not refused", "models/files.py", "        if foreign and not trust:", "        if False:"),
     Mutant("every type is trusted", "models/files.py", "skops, trusted = load_skops(), trusted_types()", "skops = load_skops(); trusted = skops.get_untrusted_types(data=payload)"),
+    Mutant("a walk in trees may go back", "_core/trees.py", "(children > parents) &", "(children >= 0) &", PACKED),
+    Mutant("a walk in trees may leave them", "_core/trees.py", "& (children < len(left))", "& (children > 0)", PACKED),
+    Mutant("trees may ask for any column", "_core/trees.py", "& (columns < n_features)", "& (columns >= 0)", PACKED),
+    Mutant("packed trees are not looked at", "models/files.py", "not isinstance(each, PackedForest) or each.is_sound", "True", PACKED),
     # Invitations
     Mutant("a rate from a history taken as known", "thresholds/turnout.py", "return float(clopper_pearson_upper(came, invited, error=float(error)))", "return came / invited", TURNOUT),
     Mutant("the whole error spent twice", "thresholds/turnout.py", "error /= 2", "error /= 1", TURNOUT),

@@ -1019,7 +1019,7 @@ owned(
     "trained without names",
     lambda d, f: d.own(DummyClassifier().fit(numeric(d).to_numpy(), d.old["fraud"]), f),
     code=2,
-    words=("without names", "--drop"),
+    words=("without names", "data frame"),
 )
 owned(
     "a pickle",

@@ -34,7 +34,6 @@ from shortlist.aware import (
     CapacityAwareBoostingClassifier,
     CapacityAwareForestClassifier,
     CapacityAwareLinearClassifier,
-    CapacityAwareNetworkClassifier,
     CapacityAwareSVC,
 )
 from shortlist.exceptions import ModelFileError
@@ -81,7 +80,6 @@ KINDS = {
     "aware forest": _aware(CapacityAwareForestClassifier, n_estimators=5),
     "aware boosting": _aware(CapacityAwareBoostingClassifier, max_rounds=5),
     "aware linear": _aware(CapacityAwareLinearClassifier),
-    "aware network": _aware(CapacityAwareNetworkClassifier, n_members=2, max_iter=5, alpha=0.1),
 }
 _SLOW = ("ensemble", "aware forest", "aware boosting")
 

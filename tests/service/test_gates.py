@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 from shortlist import Capacity
 from shortlist.cli import app
 from shortlist.exceptions import ModelFileError
+from shortlist.learners.packed_forest import packed_if_forest
 from shortlist.models.files import _parts, dump_estimator, load_estimator
 from shortlist.service._postgres import PostgresStore
 from shortlist.service._sqlite import SQLiteStore
@@ -249,13 +250,18 @@ def test_a_tree_that_leads_nowhere_is_refused(untouched, forest, tmp_path):
 
 
 @pytest.mark.parametrize("change", ["beyond", "cycle", "column"])
-@pytest.mark.parametrize("kind", [DecisionTreeClassifier, HistGradientBoostingClassifier])
-def test_trees_of_both_kinds_are_checked(kind, change):
+@pytest.mark.parametrize("kind", [DecisionTreeClassifier, HistGradientBoostingClassifier, "packed"])
+def test_trees_of_all_kinds_are_checked(kind, change):
     """They are different arrays with the same dangers."""
     X = np.random.default_rng(0).normal(size=(200, 3))
-    model = kind().fit(X, X[:, 0] > 0)
+    if kind == "packed":
+        model = packed_if_forest(RandomForestClassifier(2).fit(X, X[:, 0] > 0))
+    else:
+        model = kind().fit(X, X[:, 0] > 0)
     assert load_estimator(dump_estimator(model), "model").n_features_in_ == 3
-    if kind is DecisionTreeClassifier:
+    if kind == "packed":
+        spoil(model.nodes, "left", "code", change)
+    elif kind is DecisionTreeClassifier:
         state = model.tree_.__getstate__()
         spoil(state["nodes"], "left_child", "feature", change)
         model.tree_.__setstate__(state)

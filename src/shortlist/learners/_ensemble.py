@@ -35,8 +35,6 @@ from ._fitting import (
 from .columns import VIEWS, as_view, check_items, make_view, split_columns
 from .members import FORMS, LONG, MEMBERS, SIZES, Size, announce_member
 
-__all__ = ["CapacityEnsembleClassifier"]
-
 #: Something for each form of each kind of member.
 T = TypeVar("T")
 ByForm = dict[str, dict[str, T]]
@@ -77,10 +75,10 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
     ----------
     members_ : dict from str to dict from str to list of classifiers
         The fitted models of each kind and form, one for each round: scikit-learn's
-        `RandomForestClassifier`, `ExtraTreesClassifier`, `LogisticRegression`, `MLPClassifier`,
-        `HistGradientBoostingClassifier`, or LightGBM's `LGBMClassifier`. The forms are "flexible"
-        and "smooth" (large leaves, few splits, strong penalties), which noisy tables need. A kind
-        has one of them, or both in doubt.
+        `LogisticRegression`, `MLPClassifier` and `HistGradientBoostingClassifier`, or LightGBM's
+        `LGBMClassifier`; forests of two classes as a few arrays. The forms are
+        "flexible" and "smooth" (large leaves, few splits, strong penalties), which noisy tables
+        need. A kind has one of them, or both in doubt.
     weights_ : dict from str to dict from str to float
         Weight of each kind and form; they add up to 1.
     columns_ : dict from str to transformer

@@ -29,6 +29,7 @@ from .._core.scoring import take_rows
 from ..capacity import Capacity
 from ..metrics import detection_at_capacity
 from .members import MEMBERS, SIZES, rows_for, weights_for
+from .packed_forest import n_averaged, packed_if_forest
 
 # Stands for the number of trees of a model whose probabilities have no steps.
 _SMOOTH = 10_000
@@ -137,7 +138,7 @@ class _Learner(NamedTuple):
 
     def fit(self, form: str) -> Any:
         """Fit a form to all rows that are not held out, or to a sample of many."""
-        return self._fit(self.made(form), self._learned())
+        return packed_if_forest(self._fit(self.made(form), self._learned()))
 
     def _learned(self) -> Rows | None:
         if self.held_out is None:
@@ -148,16 +149,16 @@ class _Learner(NamedTuple):
         """Return log-odds of rows, unseen, and the model if that took a fit to all others."""
         model = self.made(form)
         if self.held_out is not None:
-            model = self._fit(model, self._learned())
+            model = packed_if_forest(self._fit(model, self._learned()))
             return model, combined_scores([model], take_rows(self.X, self.held_out), rare)
         if not hasattr(model, "oob_score"):
             return None, log_odds(self._out_of_fold(model), _SMOOTH)[:, rare]
         model = self._fit(model.set_params(oob_score=True), None)
         shares = np.array(model.oob_decision_function_, dtype=np.float64)
-        del model.oob_decision_function_  # as long as the table, and not needed now
         in_every_bag = ~(np.nan_to_num(shares).sum(axis=1) > 0)
         shares[in_every_bag] = np.bincount(self.codes) / self.codes.size
-        return model, log_odds(shares, _OUT_OF_BAG * n_trees_of([model]))[:, rare]
+        scores = log_odds(shares, _OUT_OF_BAG * n_trees_of([model]))[:, rare]
+        return packed_if_forest(model), scores
 
     def _out_of_fold(self, model: Any) -> Doubles:
         """Return probabilities of the rows by models of folds that leave them out."""
@@ -206,7 +207,7 @@ def weighted_sum(scores: dict[str, Doubles], weights: dict[str, float]) -> Doubl
 
 def n_trees_of(models: list[Any]) -> int:
     """Return the number of trees of forests; other models have smooth probabilities."""
-    return sum(len(m.estimators_) for m in models if hasattr(m, "estimators_")) or _SMOOTH
+    return sum(map(n_averaged, models)) or _SMOOTH
 
 
 def log_probabilities(shares: Doubles, n_trees: float) -> Doubles:

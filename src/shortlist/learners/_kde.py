@@ -21,8 +21,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._core.arrays import Doubles
 from .._core.validation import check_positive
 
-__all__ = ["KernelDensityClassifier"]
-
 _MOST_NUMBERS = 1 << 20  # held in memory at once
 
 

@@ -26,8 +26,6 @@ from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError
 from ..metrics import detection_at_capacity
 
-__all__ = ["KernelKNeighborsClassifier"]
-
 TIE_BREAKS = ("smallest", "largest")
 
 _MARGIN = 1e-6  # least distance of a quotient from 0 and from 1

@@ -16,8 +16,6 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 from sklearn.utils.validation import validate_data
 
-__all__ = ["VIEWS", "as_view", "check_items", "frame_view", "make_view", "split_columns"]
-
 #: The forms of the columns: "codes" for trees, "scaled" for models that add up columns.
 VIEWS = ("codes", "scaled")
 

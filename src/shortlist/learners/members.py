@@ -22,8 +22,6 @@ from sklearn.neural_network import MLPClassifier
 
 from .._core.arrays import Doubles, Rows
 
-__all__ = ["FORMS", "MEMBERS", "SIZES", "Member", "Size", "watching_members"]
-
 
 @dataclass(frozen=True)
 class Size:
@@ -55,15 +53,9 @@ class Size:
 
 #: The values of `size`, and what they stand for.
 SIZES = {
-    "quick": Size(
-        rounds=1, trees=20, stages=60, tree_rows=10_000, network_rows=5_000, weighs=False
-    ),
-    "default": Size(
-        rounds=1, trees=60, stages=150, tree_rows=20_000, network_rows=10_000, weighs=True
-    ),
-    "thorough": Size(
-        rounds=4, trees=100, stages=200, tree_rows=50_000, network_rows=20_000, weighs=True
-    ),
+    "quick": Size(1, 20, stages=60, tree_rows=10_000, network_rows=5_000, weighs=False),
+    "default": Size(1, 60, stages=150, tree_rows=20_000, network_rows=10_000, weighs=True),
+    "thorough": Size(4, 100, stages=200, tree_rows=50_000, network_rows=20_000, weighs=True),
 }
 
 

@@ -18,8 +18,6 @@ from ._ensemble import CapacityEnsembleClassifier
 from ._kde import KernelDensityClassifier
 from ._kernel_knn import KernelKNeighborsClassifier
 
-__all__ = ["FAMILIES", "PRESETS", "make_learner"]
-
 #: Presets of :func:`make_learner`.
 PRESETS = ("paper", "recommended")
 

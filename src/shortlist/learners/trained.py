@@ -11,8 +11,6 @@ from sklearn.utils.metaestimators import available_if
 
 from .._core.arrays import Mask
 
-__all__ = ["TrainedModel"]
-
 
 def _has(method: str) -> Any:
     return lambda model: hasattr(model.estimator, method)
@@ -29,8 +27,6 @@ class TrainedModel(ClassifierMixin, BaseEstimator):
         One of its classes.
     columns : list of str, default=None
         The columns that it was trained on, in their order; `None` passes all columns on.
-    as_array : bool, default=False
-        Whether it was trained on an array without column names.
     missing : str, default=None
         The text that stands for a missing category, which the model gets as a missing value.
 
@@ -49,13 +45,11 @@ class TrainedModel(ClassifierMixin, BaseEstimator):
         rare_label: Any,
         *,
         columns: list[str] | None = None,
-        as_array: bool = False,
         missing: str | None = None,
     ) -> None:
         self.estimator = estimator
         self.rare_label = rare_label
         self.columns = columns
-        self.as_array = as_array
         self.missing = missing
 
     @property
@@ -137,4 +131,4 @@ class TrainedModel(ClassifierMixin, BaseEstimator):
         if self.missing is not None:
             texts = [name for name in X.columns if X[name].dtype.kind not in "fiub"]
             X = X.assign(**{name: X[name].where(X[name] != self.missing, None) for name in texts})
-        return X.to_numpy() if self.as_array else X
+        return X

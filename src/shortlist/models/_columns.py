@@ -18,11 +18,7 @@ from typing import Any
 import numpy as np
 
 from .._core.arrays import Doubles
-
-
-class Unsupported(Exception):
-    """A model, or part of it, for which there is no blueprint; the message names it."""
-
+from .._core.trees import Unsupported
 
 #: Stands for NaN, which is not equal to itself, among the values of a column.
 NAN = "\0NaN"
@@ -32,14 +28,13 @@ NAN = "\0NaN"
 class Number:
     """A column of numbers: less a mean and divided by a scale, perhaps several times.
 
-    Before an encoder it is a column of any values, and `missing` perhaps a text. A mark of missing
-    values is `present` wherever there is a number, whatever it is.
+    Before an encoder it is a column of any values, and `missing` perhaps a text. In a mark of
+    missing values, every number becomes 0 first: it is divided by infinity.
     """
 
     column: int
     missing: Any = math.nan  # what a missing value has become
     stages: tuple[tuple[float, float], ...] = ()
-    present: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,24 +63,24 @@ def _filled(feature: Feature, fill: float) -> Feature:
 
 def _scaled(feature: Feature, mean: float, scale: float) -> Feature:
     """Subtract a mean and divide by a scale."""
-    if isinstance(feature, Number) and feature.present is None:
+    if isinstance(feature, Number):
         feature = replace(feature, stages=(*feature.stages, (mean, scale)))
     return _changed(feature, lambda number: (number - mean) / scale)
 
 
 def _marked(feature: Feature) -> Feature:
     """Mark where a feature is missing."""
-    if isinstance(feature, Number) and feature.present is None:
-        return Number(feature.column, float(feature.missing != feature.missing), present=0.0)
+    if isinstance(feature, Number):
+        is_missing = float(feature.missing != feature.missing)
+        return Number(feature.column, is_missing, ((0.0, math.inf),))
     return _changed(feature, lambda number: float(number != number))
 
 
 def _changed(feature: Feature, change: Callable[[float], float]) -> Feature:
-    """Change what is known beforehand: texts, missing numbers, and marks."""
+    """Change what is known beforehand: texts, and missing numbers."""
     if isinstance(feature, Category):
         return replace(feature, numbers=[change(number) for number in feature.numbers])
-    present = None if feature.present is None else change(feature.present)
-    return replace(feature, missing=change(feature.missing), present=present)
+    return replace(feature, missing=change(feature.missing))
 
 
 class Vocabulary:
@@ -183,7 +178,7 @@ def _encoder(encoder: Any, features: list[Feature]) -> list[Feature]:
     encoded: list[Feature] = []
     widths = getattr(encoder, "_n_features_outs", [1] * len(features))  # of a one-hot encoder
     for place, feature in enumerate(features):
-        if not isinstance(feature, Number) or feature.stages or feature.present is not None:
+        if not isinstance(feature, Number) or feature.stages:
             raise Unsupported(f"{type(encoder).__name__} after another step")
         known = [value for value in encoder.categories_[place].tolist() if value == value]
         if not all(isinstance(value, str) for value in known if value is not None):

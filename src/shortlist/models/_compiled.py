@@ -7,9 +7,7 @@ error of at most about n units in the last place times the sum of the sizes of i
 order (Higham, Accuracy and Stability of Numerical Algorithms, section 4.2). The bounds here cover
 two such errors: that of the sum here, and that of the model's.
 
-One function prepares the features of all parts of the model, and one walks all of its trees. A node
-of a tree takes 16 bytes, and its two children are neighbours: a large forest takes one read from
-memory per level of each tree.
+One function prepares the features of all parts of the model, and one walks all of its trees.
 """
 
 from __future__ import annotations
@@ -25,6 +23,7 @@ from scipy.special import expit
 
 from .._core.arrays import Doubles
 from .._core.scoring import score_classes
+from .._core.trees import TINY, add_leaves, packed
 from ._columns import NAN, Category, Feature, Vocabulary
 from .blueprint import (
     ACTIVATIONS,
@@ -45,12 +44,6 @@ from .blueprint import (
 _UNIT = 2.0**-53
 #: More than the error of a function of one number, in units.
 _FEW = 16
-#: LightGBM takes what is not larger for 0.
-_TINY = float(np.float32(1e-35))
-
-_NODE = np.dtype([("value", np.float64), ("code", np.int32), ("left", np.int32)])
-_AT_ONCE = 8  # trees that are walked together
-
 Scores = list[Doubles]
 
 
@@ -86,7 +79,7 @@ class _Columns:
 
     `places` says where those of each leaf begin. The feature of a text is in a table, from `start`
     on; `start` is -1 for all others. That of a missing number is `missing`; another number goes
-    through stages, or is `present`.
+    through stages.
     """
 
     def __init__(self, leaves: list[Leaf]) -> None:
@@ -104,7 +97,7 @@ class _Columns:
         numbers, codes = self._vocabulary.numbers, list(self._vocabulary.codes)
         n_stages = max((len(getattr(feature, "stages", ())) for feature in features), default=0)
         source, start = np.zeros((2, len(features)), dtype=np.int32)
-        missing, present = np.full((2, len(features)), math.nan)
+        missing = np.full(len(features), math.nan)
         stages = np.tile([[0.0], [1.0]], (n_stages, len(features)))  # less 0, divided by 1
         table: list[float] = []
         for k, feature in enumerate(features):
@@ -113,10 +106,9 @@ class _Columns:
                 table += self._vocabulary.table(feature)
                 continue
             source[k], start[k], missing[k] = numbers.index(feature.column), -1, feature.missing
-            present[k] = math.nan if feature.present is None else feature.present
             for stage, change in enumerate(feature.stages):
                 stages[2 * stage : 2 * stage + 2, k] = change
-        self._arrays = (source, start, missing, present, stages, np.array(table, float), readings)
+        self._arrays = (source, start, missing, stages, np.array(table, float), readings)
 
     def __call__(self, rows: Sequence[Sequence[Any]]) -> Doubles:
         """Return the features of rows; texts are looked up first."""
@@ -147,7 +139,7 @@ def _reading(leaf: Leaf) -> int:
 
 
 @njit(cache=True)
-def _prepare(values, sources, starts, missing, present, stages, table, readings, out):
+def _prepare(values, sources, starts, missing, stages, table, readings, out):
     """Compute features as the libraries do, and return whether they take all of them."""
     for i in range(out.shape[0]):
         for k in range(out.shape[1]):
@@ -156,19 +148,19 @@ def _prepare(values, sources, starts, missing, present, stages, table, readings,
                 number = table[starts[k] + np.int64(number)]
             elif number != number:
                 number = missing[k]
-            elif present[k] == present[k]:
-                number = present[k]
+            elif abs(number) == np.inf:
+                return False  # many models take no infinite numbers: let them say so
             else:
                 for stage in range(0, stages.shape[0], 2):
                     number = (number - stages[stage, k]) / stages[stage + 1, k]
             reading = readings[k]
             if reading & _SINGLE:
                 number = np.float64(np.float32(number))
-            elif reading & _TINY_IS_ZERO and abs(number) <= _TINY:
+            elif reading & _TINY_IS_ZERO and abs(number) <= TINY:
                 number = 0.0
             out[i, k] = number
             if (reading & _NO_GAPS and number != number) or abs(number) == np.inf:
-                return False  # many models take no infinite numbers: let them say so
+                return False
     return True
 
 
@@ -184,14 +176,8 @@ class _Forest:
             for place, (leaf, first) in enumerate(zip(leaves, places, strict=True))
             for tree in leaf.trees
         ]
-        sizes = [tree.left.size for tree, _, _ in trees]
-        self._nodes = np.empty(sum(sizes), dtype=_NODE)
-        self._roots = np.cumsum([0, *sizes])[:-1].astype(np.int64)
+        self._nodes, self._roots = packed([each[0] for each in trees], [each[1] for each in trees])
         self._sums_of = np.array([place for _, _, place in trees], dtype=np.int64)
-        for root, (tree, first, _) in zip(self._roots.tolist(), trees, strict=True):
-            left, right = tree.left.astype(np.int64), tree.right.astype(np.int64)
-            codes = (tree.feature.astype(np.int64) + first) * 2 + tree.missing_left
-            _pack(left, right, codes, tree.value, self._nodes, root)
         slack = [0.0 if leaf.in_order else 2.02 * (len(leaf.trees) + 2) * _UNIT for leaf in leaves]
         self._slack = np.array(slack)[:, np.newaxis]
         self._starts = np.array([leaf.start for leaf in leaves])[:, np.newaxis]
@@ -202,55 +188,10 @@ class _Forest:
         if not self._starts.size:
             return self._starts
         sums = np.repeat(self._starts, len(X), axis=1)
-        _add_leaves(self._nodes, self._roots, self._sums_of, X, sums)
+        add_leaves(self._nodes, self._roots, self._sums_of, X, sums)
         sums -= self._slack * sums
         sums /= self._divisors
         return sums
-
-
-@njit(cache=True)
-def _pack(left, right, codes, values, nodes, start):
-    """Write a tree level by level, the two children of a node beside each other."""
-    order = np.empty(left.size, np.int64)
-    order[0] = 0
-    end = 1
-    for k in range(left.size):
-        old = order[k]
-        nodes[start + k].value = values[old]
-        nodes[start + k].code = codes[old]
-        if left[old] < 0:
-            nodes[start + k].left = -1
-        else:
-            nodes[start + k].left = start + end
-            order[end] = left[old]
-            order[end + 1] = right[old]
-            end += 2
-
-
-@njit(cache=True)
-def _add_leaves(nodes, roots, sums_of, X, sums):
-    """Walk down several trees at once: while one waits for memory, the others go on."""
-    at = np.empty(_AT_ONCE, np.int64)
-    for first in range(0, roots.size, _AT_ONCE):
-        n_trees = min(_AT_ONCE, roots.size - first)
-        for i in range(X.shape[0]):
-            at[:n_trees] = roots[first : first + n_trees]
-            is_going = True
-            while is_going:
-                is_going = False
-                for k in range(n_trees):
-                    node = at[k]
-                    left = nodes[node].left
-                    if left < 0:
-                        continue
-                    is_going = True
-                    code = nodes[node].code
-                    number = X[i, code >> 1]
-                    is_missing, goes_left = number != number, (code & 1) == 1
-                    goes_right = not goes_left if is_missing else number > nodes[node].value
-                    at[k] = left + np.int64(goes_right)
-            for k in range(n_trees):  # in their order
-                sums[sums_of[first + k], i] += nodes[at[k]].value
 
 
 # --- sums of products, and classifiers themselves ------------------------------------------------

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._core.extras import load_extra
+from .._core.trees import TINY, GrownTree, Unsupported
 from . import blueprint
-from ._columns import NAN, Category, Feature, Number, Unsupported, Vocabulary
-from ._trees import GrownTree
+from ._columns import NAN, Category, Feature, Number, Vocabulary
 
 onnx = load_extra("onnx", needed_for="Exporting to ONNX")
 
@@ -26,7 +26,6 @@ _ML = "ai.onnx.ml"
 _OPSETS = {"": 17, _ML: 5}
 _IR_VERSION = 10  # the version of these operators; newer runtimes read it, older ones cannot
 _ADD_LEAVES, _LESS_OR_EQUAL = 1, 0
-_TINY = float(np.float32(1e-35))
 
 
 class Graph:
@@ -149,12 +148,11 @@ class ScoreGraph:
         return self._prepared[id(features)]
 
     def _add_features(self, features: list[Feature]) -> str:
-        """Add numbers, marks and the texts of each column as blocks, then put them in order."""
-        blocks: dict[Any, list[int]] = {}
+        """Add numbers, and the texts of each column, as blocks, then put them in order."""
+        blocks: dict[int, list[int]] = {}
         for place, feature in enumerate(features):
-            is_text = isinstance(feature, Category)
-            key = feature.column if is_text else feature.present is None  # type: ignore[union-attr]
-            blocks.setdefault((is_text, key), []).append(place)
+            key = feature.column if isinstance(feature, Category) else -1
+            blocks.setdefault(key, []).append(place)
         parts = [self._add_block([features[place] for place in block]) for block in blocks.values()]
         order = np.argsort([place for block in blocks.values() for place in block])
         together = self._graph.concat(parts)
@@ -171,9 +169,6 @@ class ScoreGraph:
         values = graph.concat([self._inputs[feature.column] for feature in features])
         missing = graph.constant([feature.missing for feature in features])
         is_missing = graph.add("IsNaN", values)
-        if features[0].present is not None:
-            present = graph.constant([feature.present for feature in features])
-            return graph.add("Where", is_missing, missing, present)
         return graph.add("Where", is_missing, missing, self._scaled(values, features))
 
     def _scaled(self, values: str, features: list[Number]) -> str:
@@ -196,7 +191,7 @@ def _trees(graph: Graph, node: blueprint.Trees, items: str) -> str:
     if node.rounding == "single":
         items = graph.add("Cast", graph.add("Cast", items, to=_FLOAT), to=_DOUBLE)
     elif node.rounding == "tiny":
-        is_tiny = graph.add("LessOrEqual", graph.add("Abs", items), graph.constant(_TINY))
+        is_tiny = graph.add("LessOrEqual", graph.add("Abs", items), graph.constant(TINY))
         items = graph.add("Where", is_tiny, graph.constant(0.0), items)
     summed = graph.add("TreeEnsemble", items, domain=_ML, **_tree_attributes(node.trees))
     if node.start:

@@ -17,8 +17,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
 from .._core.arrays import Doubles
-from ._columns import Feature, Number, Unsupported, transformed, without_names
-from ._trees import GrownTree, histogram_tree, lightgbm_trees, sklearn_tree
+from .._core.trees import GrownTree, Unsupported, histogram_tree, lightgbm_trees, sklearn_tree
+from ..learners.packed_forest import n_averaged
+from ._columns import Feature, Number, transformed, without_names
 
 #: The activations of networks.
 ACTIVATIONS = ("identity", "logistic", "relu", "tanh")
@@ -193,6 +194,16 @@ def _forest(learner: Any, features: list[Feature], ask: Ask) -> Trees:
     )
 
 
+def _packed_forest(learner: Any, features: list[Feature], ask: Ask) -> Trees:
+    """Return a forest of an ensemble; the share of its first label is 1 less that of the second."""
+    trees = learner.trees()
+    options: dict[str, Any] = {"rounding": "single", "divisor": len(trees)}
+    if ask.place(learner) == 1:
+        return Trees(features, trees, **options)
+    others = [tree.negated() for tree in trees]
+    return Trees(features, others, float(len(trees)), in_order=False, **options)
+
+
 def _histogram_boosting(learner: Any, features: list[Feature], ask: Ask) -> Node:
     if len(learner.classes_) != 2 or learner._preprocessor is not None:
         raise Unsupported("boosting with native categories, or with more than two classes")
@@ -293,17 +304,6 @@ def _aware_linear(model: Any, features: list[Feature], ask: Ask) -> Node:
     return Layers(features, [model.coef_[0][:, np.newaxis]], [np.zeros(1)])
 
 
-def _aware_network(model: Any, features: list[Feature], ask: Ask) -> Node:
-    _check_rare(model, ask)
-    members = range(len(model.coefs_[0]))
-    weights, shifts = (
-        [[layer[member] for layer in layers] for member in members]
-        for layers in (model.coefs_, model.intercepts_)
-    )
-    parts: list[Node] = [Layers(features, weights[m], shifts[m], "tanh") for m in members]
-    return Weighted(parts, np.full(len(parts), 1 / len(parts)))
-
-
 def _ensemble(model: Any, features: list[Feature], ask: Ask) -> Node:
     """Return the mean log-odds of the members, or the probability made of it."""
     if len(model.classes_) != 2 or any(min(of.values()) < 0 for of in model.weights_.values()):
@@ -315,7 +315,7 @@ def _ensemble(model: Any, features: list[Feature], ask: Ask) -> Node:
         view = views[model.views_[name]]
         for form, models in by_form.items():
             chances = mean_of([_score_of(each, view, inner) for each in models])
-            n_trees = sum(len(each.estimators_) for each in models if hasattr(each, "estimators_"))
+            n_trees = sum(map(n_averaged, models))
             parts.append(LogOdds([chances], float(n_trees or 10_000), n_trees + len(models)))
             weights.append(model.weights_[name][form])
     score = Weighted(parts, np.array(weights, dtype=np.float64))
@@ -328,7 +328,6 @@ _BY_TYPE: dict[str, Callable[[Any, list[Feature], Ask], Node]] = {
     "CapacityAwareBoostingClassifier": _aware_boosting,
     "CapacityAwareForestClassifier": _aware_forest,
     "CapacityAwareLinearClassifier": _aware_linear,
-    "CapacityAwareNetworkClassifier": _aware_network,
     "CapacityEnsembleClassifier": _ensemble,
     "DecisionTreeClassifier": _forest,
     "ExtraTreesClassifier": _forest,
@@ -340,6 +339,7 @@ _BY_TYPE: dict[str, Callable[[Any, list[Feature], Ask], Node]] = {
     "LogisticRegression": _linear,
     "LogisticRegressionCV": _linear,
     "MLPClassifier": _network,
+    "PackedForest": _packed_forest,
     "Pipeline": _pipeline,
     "RandomForestClassifier": _forest,
     "RidgeClassifier": _linear,

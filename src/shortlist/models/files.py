@@ -15,8 +15,9 @@ import joblib
 import numpy as np
 
 from .._core.extras import load_skops
+from .._core.trees import histogram_tree, is_sound
 from ..exceptions import ModelFileError
-from ._trees import histogram_tree, is_sound
+from ..learners.packed_forest import PackedForest
 
 # Where estimators and what they hold are defined.
 _MODULES = (
@@ -124,6 +125,7 @@ def _check_trees(estimator: Any, name: str) -> None:
         )
         for grown in np.ravel(getattr(each, "_predictors", [])):
             sound = sound and is_sound(*histogram_tree(grown.nodes)[:3], n_features)
+        sound = sound and (not isinstance(each, PackedForest) or each.is_sound)
         if not sound:
             raise ModelFileError(
                 f"{name} is damaged: a tree of its model leads nowhere. Fit the model again."

@@ -28,9 +28,10 @@ from .._core.files import write_whole
 from .._core.ids import lots_of, tie_keys_of
 from .._core.ranking import cell_of
 from .._core.scoring import n_rows, rare_scores
+from .._core.trees import Unsupported
 from ..classifier import CapacityClassifier
 from ..exceptions import ModelFileError
-from ._columns import Unsupported, Vocabulary
+from ._columns import Vocabulary
 from ._onnx import Graph, ScoreGraph
 from .blueprint import leaves_of, scores_of
 
@@ -109,8 +110,8 @@ def export_onnx(
     ----------
     classifier : CapacityClassifier
         Fitted. Its models can be ensembles of this package, linear models, networks, trees,
-        forests, bagging and boosting of scikit-learn and LightGBM, and aware models other than
-        support vectors; behind scikit-learn's imputers, scalers and encoders.
+        forests, bagging and boosting of scikit-learn and LightGBM, and the aware forests,
+        boosting and linear models; behind scikit-learn's imputers, scalers and encoders.
     X : array or data frame of shape (n_items, n_features)
         Rows on which to compare the graph with the classifier, before anything is written. They
         need no labels.

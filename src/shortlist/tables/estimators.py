@@ -52,15 +52,11 @@ def make_estimator(
         return CapacityEnsembleClassifier(
             capacity, rare_label=True, random_state=random_state, **options
         )
-    return Pipeline(
-        [("columns", prepare_columns(schema)), ("learner", _make(learner, capacity, random_state))]
-    )
-
-
-def _make(name: str, capacity: Capacity, random_state: int) -> Any:
-    if name in _AWARE:
-        return _AWARE[name](capacity, rare_label=True, random_state=random_state)
-    return make_learner(name, random_state=random_state)
+    if learner in _AWARE:
+        made = _AWARE[learner](capacity, rare_label=True, random_state=random_state)
+    else:
+        made = make_learner(learner, random_state=random_state)
+    return Pipeline([("columns", prepare_columns(schema)), ("learner", made)])
 
 
 def prepare_columns(schema: TableSchema) -> ColumnTransformer:
@@ -132,15 +128,10 @@ def columns_of_trained(
     known = getattr(estimator, "feature_names_in_", None)
     have = {feature.name: feature for feature in schema.features}
     if known is None:
-        n_known = getattr(estimator, "n_features_in_", len(have))
-        if n_known != len(have):
-            raise TableError(
-                f"The model was trained on {n_known} columns without names, and {name} has "
-                f"{len(have)} besides target and id. Leave the others out with drop=..., or train "
-                "the model on a data frame."
-            )
-        order = ", ".join(repr(column) for column in have)
-        return schema, [*notes, f"The model was trained without column names. It gets {order}."]
+        raise TableError(
+            f"The model was trained without names of columns, and the columns of {name} cannot be "
+            "told apart. Train it on a data frame."
+        )
     missing = [str(column) for column in known if column not in have]
     if missing:
         shown = ", ".join(repr(column) for column in missing[:5])
@@ -150,13 +141,9 @@ def columns_of_trained(
 
 def adapted(estimator: Any, schema: TableSchema) -> TrainedModel:
     """Return a trained classifier that takes the columns of a table."""
-    has_names = hasattr(estimator, "feature_names_in_")
+    columns = [feature.name for feature in schema.features]
     return TrainedModel(
-        estimator,
-        _own_label(estimator, schema),
-        columns=[feature.name for feature in schema.features] if has_names else None,
-        as_array=not has_names,
-        missing=MISSING_CATEGORY,
+        estimator, _own_label(estimator, schema), columns=columns, missing=MISSING_CATEGORY
     )
 
 

@@ -13,11 +13,10 @@ import sklearn
 from numpy.typing import NDArray
 
 from .. import __version__
-from .._core.arrays import Doubles, Floats, Mask, Rows
+from .._core.arrays import Doubles, Floats, Mask
 from .._core.extras import load_extra
 from .._core.ids import tie_keys_of
 from .._core.intervals import Interval
-from .._core.ranking import lift, rank
 from .._core.validation import check_seed
 from .._core.work import reaches
 from ..capacity import Capacity
@@ -301,11 +300,8 @@ class TableModel:
         # Compiled functions are made anew where they are needed.
         return {name: value for name, value in vars(self).items() if name != "row_scorer"}
 
-    def rank(self, X: Any, ids: NDArray[Any] | None, scores: Floats) -> Rows:
-        """Order rows by their scores, the most suspicious first.
-
-        Ties are broken by a hash of the ids, or of the row's own values if there are no ids, as
-        the classifier does.
+    def tie_keys(self, X: Any, ids: NDArray[Any] | None) -> Floats:
+        """Return what orders rows with equal scores: hashes of their ids, or of their own values.
 
         Parameters
         ----------
@@ -313,24 +309,6 @@ class TableModel:
             The rows.
         ids : ndarray or None
             Their ids.
-        scores : ndarray
-            Their scores, by this model or by another.
-
-        Returns
-        -------
-        ndarray of int
-            Positions of the rows.
-        """
-        seed = check_seed(self.classifier.random_state)
-        return rank(lift(scores), tie_keys_of(X, ids, seed=seed))[0]
-
-    def tie_keys(self, X: Any, ids: NDArray[Any] | None) -> Floats:
-        """Return what orders rows with equal scores, in :meth:`rank`.
-
-        Parameters
-        ----------
-        X, ids
-            As for :meth:`rank`.
 
         Returns
         -------

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.arrays import Doubles, Mask, Rows
+from .._core.arrays import Doubles, Floats, Mask, Rows
 from .._core.formatting import number
 from .._core.ids import tie_keys_of
 from .._core.intervals import Interval, proportion_interval
 from .._core.labels import EstimatedShare, rare_share
-from .._core.ranking import keys_within
+from .._core.ranking import keys_within, lift
 from .._core.work import expected_worth, reaches
 from ..capacity import Capacity
 from ..exceptions import TableError
@@ -133,7 +133,7 @@ class Unseen(NamedTuple):
 def measure_test_rows(model: TableModel, test: TableRows) -> Unseen:
     """Measure a finished model on rows that were kept aside."""
     flagged, by_default = model.decide(test).flagged, model.predict(test.X)
-    order = model.rank(test.X, test.ids, model.list_scores(test))
+    order = _order(model, test, model.list_scores(test))
     one_list = np.zeros(order.size, dtype=np.intp)
     rules = _compared(model, labels_of(test), flagged, by_default, order, one_list)
     return Unseen(test, flagged, None, rules)
@@ -153,7 +153,7 @@ def measure_out_of_fold(model: TableModel, learned: TableRows) -> Unseen:
     flagged = rule.terms.flags_without_own(rule.samples, classifier.capacity, by_fold)
     by_model = zip(classifier.estimators_, folds, strict=True)
     by_default = np.concatenate([each.predict(learned.X.iloc[fold]) for each, fold in by_model])
-    order = model.rank(unseen.X, unseen.ids, np.asarray(classifier.calibration_scores_))
+    order = _order(model, unseen, np.asarray(classifier.calibration_scores_))
     numbers = np.repeat(np.arange(len(folds)), [fold.size for fold in folds])
     together = [sample.groups for sample in rule.samples if sample.groups is not None]
     groups = np.concatenate(together) if together else None
@@ -161,6 +161,11 @@ def measure_out_of_fold(model: TableModel, learned: TableRows) -> Unseen:
     rules = _compared(model, is_rare, flagged, by_default.astype(bool), order, numbers, groups)
     p = np.asarray(classifier.out_of_fold_scores_, dtype=np.float64)[places]
     return Unseen(unseen, flagged, p, rules)
+
+
+def _order(model: TableModel, rows: TableRows, scores: Floats) -> Rows:
+    """Return the rows by their scores, the most suspicious first; ties as the classifier's."""
+    return np.lexsort((model.tie_keys(rows.X, rows.ids), -lift(scores)))
 
 
 def _compared(
@@ -255,7 +260,7 @@ class Money:
     total_value : float
         The value of all rare rows; without values, each counts as 1.
     rules : list of MoneyRule
-        The model's own rule, and lists of the same budget in other orders.
+        The model's own rule, a list of the same budget, and a random choice.
     points : list of MoneyPoint
         What lists of budgets from a quarter to four times this one find.
     finds : str
@@ -291,7 +296,7 @@ def weighed_columns(model: TableModel, rows: TableRows, p: Doubles | None = None
 def money_of(
     model: TableModel, columns: Any, *, budget: float | None = None, worth: float | None = None
 ) -> Money | None:
-    """Measure the rule of a model, and lists of the same budget, in money.
+    """Measure the rule of a model, and a list of the same budget, in money.
 
     None if the rows have neither values nor efforts. With `worth`, lists spend nothing on cases of
     less expected value per unit of effort.
@@ -308,12 +313,8 @@ def money_of(
     limit = Capacity.effort(budget)
     named = {"value * ": values, "p": p, " / effort": efforts}
     best = "".join(part for part, column in named.items() if column is not None)
-    lists = {
-        "this model, row by row": flagged,
-        f"list by {best}": select(p, limit, values=values, efforts=e),
-        "list by p": _fill_in_order(p, e, budget),
-        **({} if values is None else {"list by value": _fill_in_order(v, e, budget)}),
-    }
+    listed = select(p, limit, values=values, efforts=e)
+    lists = {"this model, row by row": flagged, f"list by {best}": listed}
     rules = [_measured(name, is_rare, mask, v, e, limit) for name, mask in lists.items()]
     total, work = float(v[is_rare].sum()), float(e.sum())
     share = min(1.0, budget / work)
@@ -355,15 +356,3 @@ def _measured(
     if total > 0:
         share = adjusted_detection_score(is_rare, flagged, efforts=efforts, **options)
     return MoneyRule(rule, int(flagged.sum()), float(efforts[flagged].sum()), share * total, share)
-
-
-def _fill_in_order(scores: Doubles, efforts: Doubles, budget: float) -> Mask:
-    """Work down a ranking, and leave out what does not fit."""
-    left, flagged, least = budget, np.zeros(scores.size, dtype=bool), efforts.min()
-    for item in np.argsort(-scores, kind="stable"):
-        if left < least:
-            break
-        if efforts[item] <= left:
-            flagged[item] = True
-            left -= efforts[item]
-    return flagged

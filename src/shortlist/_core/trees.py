@@ -1,0 +1,180 @@
+"""Fitted trees of several libraries in one form, and packed to be walked fast.
+
+A packed node takes 16 bytes, and its two children are neighbours: a large forest takes one read
+from memory per level of each tree.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from .arrays import Doubles
+
+#: `code` is twice the place of the number that is compared, plus 1 if a missing one goes left.
+NODE = np.dtype([("value", np.float64), ("code", np.int32), ("left", np.int32)])
+#: LightGBM takes what is not larger for 0.
+TINY = float(np.float32(1e-35))
+_AT_ONCE = 8  # trees that are walked together
+
+
+class Unsupported(Exception):
+    """A model, or part of it, for which there is no blueprint; the message names it."""
+
+
+class GrownTree(NamedTuple):
+    """A tree with its root at 0.
+
+    `left` and `right` are the children of each node, -1 for a leaf. `value` is what a number is
+    compared with, or the weight of a leaf.
+    """
+
+    left: NDArray[np.integer]
+    right: NDArray[np.integer]
+    feature: NDArray[np.integer]
+    value: Doubles
+    missing_left: NDArray[np.bool_]
+
+    def negated(self) -> GrownTree:
+        """Return the tree with the negated weights of its leaves."""
+        return self._replace(value=np.where(self.left < 0, -self.value, self.value))
+
+
+def sklearn_tree(tree: Any, label: int) -> GrownTree:
+    """Return a decision tree, with the share of a label in each leaf."""
+    return GrownTree(
+        tree.children_left,
+        tree.children_right,
+        np.maximum(tree.feature, 0),
+        np.where(tree.children_left < 0, tree.value[:, 0, label], tree.threshold),
+        tree.missing_go_to_left.astype(bool),
+    )
+
+
+def histogram_tree(nodes: Any) -> GrownTree:
+    """Return a tree of histogram-based boosting."""
+    is_leaf = nodes["is_leaf"] == 1
+    return GrownTree(
+        np.where(is_leaf, -1, nodes["left"].astype(np.int64)),
+        np.where(is_leaf, -1, nodes["right"].astype(np.int64)),
+        nodes["feature_idx"],
+        np.where(is_leaf, nodes["value"], nodes["num_threshold"]),
+        nodes["missing_go_to_left"] == 1,
+    )
+
+
+def is_sound(left: Any, right: Any, feature: Any, n_features: int) -> bool:
+    """Whether every path through a tree ends in a leaf, and only asks for columns that exist.
+
+    Compiled code follows the numbers of a tree without looking at them again. Children come after
+    their parents in every tree that was grown.
+    """
+    parents = np.flatnonzero(left != -1)
+    children = np.stack([left[parents], right[parents]])
+    columns = feature[parents]
+    return bool(
+        np.all((children > parents) & (children < len(left)))
+        and np.all((columns >= 0) & (columns < n_features))
+    )
+
+
+def lightgbm_trees(booster: Any) -> list[GrownTree]:
+    """Return the trees of a booster of LightGBM with one score per row."""
+    described = booster.dump_model()
+    if described["num_tree_per_iteration"] != 1 or described["average_output"]:
+        raise Unsupported("LightGBM with several scores, or an average of its trees")
+    return [_lightgbm_tree(each["tree_structure"]) for each in described["tree_info"]]
+
+
+def _lightgbm_tree(root: dict[str, Any]) -> GrownTree:
+    """Number the nodes level by level."""
+    nodes, rows = [root], []
+    for node in nodes:
+        if "leaf_coeff" in node:
+            raise Unsupported("LightGBM with linear trees")
+        if "split_feature" not in node:
+            rows.append((-1, -1, 0, node["leaf_value"], False))
+            continue
+        gaps = node["missing_type"]
+        if node["decision_type"] != "<=" or gaps == "Zero":
+            raise Unsupported("LightGBM with native categories, or with zero_as_missing")
+        # Without gaps in training, a missing value counts as 0.
+        split = node["threshold"] * (np.inf if abs(node["threshold"]) == 1e300 else 1)  # no JSON
+        left = split >= 0 if gaps == "None" else node["default_left"]
+        rows.append((len(nodes), len(nodes) + 1, node["split_feature"], split, left))
+        nodes += [node["left_child"], node["right_child"]]
+    return GrownTree(*map(np.array, zip(*rows, strict=True)))
+
+
+# --- packed trees --------------------------------------------------------------------------------
+
+
+def packed(trees: list[GrownTree], firsts: list[int]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return the nodes of all trees, and their roots; the features of a tree begin at its first."""
+    sizes = [tree.left.size for tree in trees]
+    nodes = np.empty(sum(sizes), dtype=NODE)
+    roots = np.cumsum([0, *sizes])[:-1].astype(np.int64)
+    for root, tree, first in zip(roots.tolist(), trees, firsts, strict=True):
+        left, right = tree.left.astype(np.int64), tree.right.astype(np.int64)
+        codes = (tree.feature.astype(np.int64) + first) * 2 + tree.missing_left
+        _pack(left, right, codes, tree.value, nodes, root)
+    return nodes, roots
+
+
+def unpacked(nodes: NDArray[Any], roots: NDArray[np.int64]) -> list[GrownTree]:
+    """Return packed trees one by one."""
+    trees = []
+    for root, own in zip(roots.tolist(), np.split(nodes, roots[1:]), strict=True):
+        left = np.where(own["left"] < 0, -1, own["left"] - root)
+        right = np.where(left < 0, -1, left + 1)
+        code = own["code"]
+        trees.append(GrownTree(left, right, code >> 1, own["value"], (code & 1) == 1))
+    return trees
+
+
+@njit(cache=True)
+def _pack(left, right, codes, values, nodes, start):
+    """Write a tree level by level, the two children of a node beside each other."""
+    order = np.empty(left.size, np.int64)
+    order[0] = 0
+    end = 1
+    for k in range(left.size):
+        old = order[k]
+        nodes[start + k].value = values[old]
+        nodes[start + k].code = codes[old]
+        if left[old] < 0:
+            nodes[start + k].left = -1
+        else:
+            nodes[start + k].left = start + end
+            order[end] = left[old]
+            order[end + 1] = right[old]
+            end += 2
+
+
+@njit(cache=True)
+def add_leaves(nodes, roots, sums_of, X, sums):
+    """Walk down several trees at once: while one waits for memory, the others go on."""
+    at = np.empty(_AT_ONCE, np.int64)
+    for first in range(0, roots.size, _AT_ONCE):
+        n_trees = min(_AT_ONCE, roots.size - first)
+        for i in range(X.shape[0]):
+            at[:n_trees] = roots[first : first + n_trees]
+            is_going = True
+            while is_going:
+                is_going = False
+                for k in range(n_trees):
+                    node = at[k]
+                    left = nodes[node].left
+                    if left < 0:
+                        continue
+                    is_going = True
+                    code = nodes[node].code
+                    number = X[i, code >> 1]
+                    is_missing, goes_left = number != number, (code & 1) == 1
+                    goes_right = not goes_left if is_missing else number > nodes[node].value
+                    at[k] = left + np.int64(goes_right)
+            for k in range(n_trees):  # in their order
+                sums[sums_of[first + k], i] += nodes[at[k]].value
