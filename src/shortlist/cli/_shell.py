@@ -50,10 +50,10 @@ def say(kind: str, message: str) -> None:
 
 #: The parameters of the library that options set; those of the same name, and then the others.
 _SAME = """
-    act adopt at_most budget challenger confidence count drop effort exclude
+    act adopt at_most budget challenger confidence cooldown count drop effort entity exclude
     expect find folds group guarantee id keep labelled_only learner load max_effort n_batches period
-    precision probe rare reviews seed segment size target time title total turnout
-    trust_model unit value weight worth
+    precision probe rare reviews rise seed segment size target time title total turnout
+    trust_model unit value weight window worth
 """
 _READ = "categorical columns date_format decimal encoding keep_total na numeric sep sheet"
 OPTIONS = {name: f"--{name.replace('_', '-')}" for name in _SAME.split()} | {
