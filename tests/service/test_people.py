@@ -401,7 +401,7 @@ def staffs(draw):
     cases, minutes = [], draw(st.sampled_from([1.0, 7.5]))
     for seq in range(draw(st.integers(0, 9))):
         score = draw(st.floats(-2 if not of_work else 0, 2, width=16))
-        effort = draw(st.sampled_from([1.0, 2.5, 4.1])) if of_work else None
+        effort = draw(st.sampled_from([0.0, 1.0, 2.5, 4.1])) if of_work else None
         body = json.dumps({"s": draw(st.sampled_from("ab"))})
         entry = Entry(1, seq, 0, 1, 0.0, 0, str(seq), score=score, effort=effort, body=body)
         cases.append(FlaggedCase(entry, None, None, False, None))
@@ -427,8 +427,12 @@ def test_the_assignment_is_the_best_one(staff):
         for each in staff.people
     }
     takes = {
-        item.id: round(1_000 * staff.minutes * (item.entry.effort or 1)) for item in staff.cases
+        item.id: round(
+            1_000 * staff.minutes * (1 if item.entry.effort is None else item.entry.effort)
+        )
+        for item in staff.cases
     }
+    takes = {id: max(each, 1) for id, each in takes.items()}
     chosen = staff.assign()
     assert len({item.id for item, _ in chosen}) == len(chosen)
     worth = {}
@@ -454,3 +458,12 @@ def test_the_assignment_is_the_best_one(staff):
         bounds=(0, allowed.ravel().astype(float)), constraints=[once, within],
     )  # fmt: skip
     assert sum(worth[item.id] for item, _ in chosen) == pytest.approx(-best.fun, abs=1e-6)
+
+
+def test_cases_that_take_no_time_are_assigned_as_well():
+    """Each counts as a thousandth of a minute."""
+    queue = QueueSettings("day", 1, usual_effort=1.0)
+    entries = [Entry(1, n, 0, 1, 0.0, 0, str(n), score=0.5, effort=0.0) for n in range(3)]
+    cases = [FlaggedCase(entry, None, None, False, None) for entry in entries]
+    staff = Staff(queue, 1.0, [Reviewer("kim", 0, None, None, None)], {"kim": 2}, cases, set())
+    assert len(staff.assign()) == 2

@@ -163,7 +163,7 @@ class Staff(NamedTuple):
 
 def _time(settings: QueueSettings, minutes: float, effort: float | None) -> int:
     units = exact(effort or 0.0) if settings.of_work else 1
-    return math.ceil(exact(minutes) * units * _UNITS)
+    return max(math.ceil(exact(minutes) * units * _UNITS), 1)
 
 
 def _taken(store: Store, row: QueueRow, since: float) -> dict[str, int]:
