@@ -51,6 +51,7 @@ DURABLE = ("tests/stream/test_stream_file.py",)
 SWAP = ("tests/service/test_swap.py",)
 CLOCK = ("tests/service/test_clock.py",)
 SHADOW = ("tests/service/test_shadow.py", "-k", "sqlite or missing or complete or verdict")
+WAITING = ("tests/service/test_waiting_cases.py", "-k", "sqlite")
 LOG = ("tests/service/test_log.py", "-k", "not postgresql")
 PEOPLE = ("tests/service/test_people.py", "-k", "not postgresql")
 DRIFT = ("tests/service/test_drift_alarm.py", "-k", "first or restart or anew")
@@ -207,8 +208,14 @@ MUTANTS = [
     Mutant("later outcomes count at an earlier look", "service/_status.py", "AND outcome.at < ? ORDER BY", "AND ? > 0 ORDER BY", SHADOW),
     Mutant("looks at a shadow are not counted", "service/_shadow.py", "return rows, max(view.number - period - 1, 0)", "return rows, 1", SHADOW),
     Mutant("nothing is refused early", "service/_service.py", '        if action == "decide":\n', "        if False:\n", ("tests/service/test_api.py", "-k", "too_many")),
-    Mutant("a period that was left begins anew", "service/_group.py", "self._ended.get(number) or self._left_before(number)", "(0, 0, 0, 0)", CLOCK),
+    Mutant("a period that was left begins anew", "service/_group.py", "self._ended.get(number, rows[0])", "(0, 0, 0, 0)", CLOCK),
     Mutant("a clock before the last decision is silent", "service/_status.py", "if ahead > FAR_AHEAD:", "if False:", CLOCK),
+    Mutant("asking in vain moves the controller", "service/_decider.py", "            replica.controller = Controller.from_state(before)\n", "            pass\n", WAITING),
+    Mutant("a case that was asked for takes no slot", "service/_group.py", "slot = None if is_erased(entry.seal) else self._slot(allowed, None)", "slot = None", WAITING),
+    Mutant("erased cases are handed out", "service/_group.py", "slot = None if is_erased(entry.seal) else self._slot(allowed, None)", "slot = self._slot(allowed, None)", WAITING),
+    Mutant("hand-outs are not compared", "service/_replica.py", "if case is None or case.id != entry.joined:", "if False:", WAITING),
+    Mutant("a case waits for good", "service/audit.py", "is_there = entry.at <= since + (self._settings.within or 0.0)", "is_there = True", WAITING),
+    Mutant("waiting cases keep the scores of another model", "online/_pull.py", "self._wait(case._replace(score=score))", "self._wait(case)", PULL),
     Mutant("an entry is not chained", "service/_chain.py", "return _hash([before, *kept, ", "return _hash([*kept, ", LOG),
     Mutant("a seal without its salt", "service/_chain.py", '_hash([row["seal"], *(row[name]', "_hash([*(row[name]", LOG),
     Mutant("links are not compared", "service/audit.py", "place == self.last + 1 and head == hash", "place == self.last + 1", LOG),

@@ -135,14 +135,29 @@ def test_a_case_that_waits_is_known_however_many_came_after_it():
         assert each.add(9.0, id="a", at=5 * HOUR)
 
 
-def test_a_model_is_not_swapped_under_waiting_cases():
-    """Their scores are those of the old model."""
+def test_waiting_cases_keep_their_order_under_another_model():
+    """Their scores are translated to those that lie as far out by the new one."""
+    pull = make()
+    for id, score in (("a", 4.0), ("b", 6.0), ("c", 5.0)):
+        pull.add(score, id=id, at=0.0)
+    pull.swap_model(SCORES * 2 + 7)
+    pull.add(2 * 5.5 + 7, id="new", at=1.0)
+    pull = restarted(pull)
+    found = [pull.next(at=2.0) for _ in range(3)]
+    assert [case.id for case in found] == ["b", "new", "c"]
+    assert [round(case.score, 1) for case in found] == [19.0, 18.0, 17.0]
+    assert [case.flagged_at for case in found] == [2.0] * 3
+
+
+def test_a_case_that_somebody_else_has_handed_out_waits_no_longer():
+    """It takes no slot here; an id that does not wait changes nothing."""
     pull = make()
     pull.add(5.0, id="a", at=0.0)
-    with pytest.raises(ValueError, match="1 cases wait"):
-        pull.swap_model(SCORES)
-    pull.next(at=1.0)
-    pull.swap_model(SCORES * 2)
+    pull.add(4.0, id="b", at=0.0)
+    pull.drop("a")
+    pull.drop("unknown")
+    assert (pull.n_waiting, pull.remaining) == (1, 3)
+    assert pull.next(at=1.0).id == "b"
 
 
 @pytest.mark.parametrize(

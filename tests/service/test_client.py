@@ -199,7 +199,7 @@ def decided(tmp_path_factory, model_file):
         ),
         ("UPDATE log SET body = '{}' WHERE slot = 2", "columns"),
         ("UPDATE model SET file = x'00'", "file of model 1"),
-        ("UPDATE model SET calibration = x'0000000000000000'", "calibration scores of model 1"),
+        ("UPDATE model SET calibration = x'0000000000000000'", "table model"),
     ],
 )
 def test_an_audit_finds_what_was_changed(tmp_path, decided, change, problem):

@@ -51,6 +51,7 @@ def serve(
     window: str = "24h",
     cooldown: Text = None,
     rise: Number = None,
+    within: Text = None,
     database: Database = _FILE,
     host: Annotated[str, typer.Option(envvar="SHORTLIST_HOST")] = "127.0.0.1",
     port: Annotated[int, typer.Option(envvar="SHORTLIST_PORT", min=0, max=65_535)] = 8_000,
@@ -83,6 +84,9 @@ def serve(
         The most flags of all queues together, such as --total 80.
     segment
         The column that says who is able to review a case, such as --segment country.
+    within
+        Let cases wait, such as --within 24h: nobody is flagged ahead, and whoever asks for the next
+        case gets the most worthwhile one.
     database
         A file, such as --database /srv/shortlist.db, or postgresql://… for many machines.
     host
@@ -117,8 +121,8 @@ def serve(
     models = prepare(
         database, model, queues, period=period_from(period), expect=expect, total=total,
         of_work=budget is not None, worth=worth, probe=probe, probe_key=os.environ.get(PROBE_KEY),
-        segment=segment, accept_clock=accept_clock, restored=restored,
-        **entity_from(entity, window, cooldown, rise),
+        segment=segment, within=None if within is None else period_from(within, "within"),
+        accept_clock=accept_clock, restored=restored, **entity_from(entity, window, cooldown, rise),
     )  # fmt: skip
     with _opened(database) as store:
         known = list_keys(store)

@@ -7,6 +7,7 @@ import math
 from collections import OrderedDict
 from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from .._core.arrays import Floats
@@ -32,11 +33,14 @@ class WaitingCase(NamedTuple):
         Its score.
     since : float
         When it arrived, in seconds.
+    flagged_at : float or None
+        When it got its slot; None while it waits.
     """
 
     id: Any
     score: float
     since: float
+    flagged_at: float | None = None
 
 
 class PullController(BudgetController):
@@ -172,7 +176,7 @@ class PullController(BudgetController):
             if not self._flagged:
                 if not self._ranked or not self._take(-self._ranked[0][0], 0, moment):
                     return None
-                self._flagged.append(self._leave(self._ranked[0][1]))
+                self._flag(self._leave(self._ranked[0][1]))
             case = self._flagged.pop(0)
             self._here.discard(case.id)
             return case
@@ -241,16 +245,19 @@ class PullController(BudgetController):
     def _use_up(self, closes: float) -> None:
         """Flag the best cases that wait at the end of a period, as far as slots are left."""
         while self._ranked and self._take(-self._ranked[0][0], 0, closes):
-            self._flagged.append(self._leave(self._ranked[0][1]))
+            self._flag(self._leave(self._ranked[0][1]))
 
     def _settle(self, number: int, case: WaitingCase, ends: float) -> None:
         """Flag a case at the end of its patience, or let it expire."""
         n_ahead = bisect.bisect_left(self._ranked, (-case.score, number))
         self._leave(number)
         if self._take(case.score, n_ahead, ends):
-            self._flagged.append(case)
+            self._flag(case)
         else:
             self._here.discard(case.id)
+
+    def _flag(self, case: WaitingCase) -> None:
+        self._flagged.append(case._replace(flagged_at=self.now))
 
     def _take(self, score: float, n_ahead: int, moment: float) -> bool:
         self._make_due_changes(moment)
@@ -270,14 +277,22 @@ class PullController(BudgetController):
 
     # --- saved state ---------------------------------------------------------------------------
 
+    def drop(self, id: str | int) -> None:
+        """Let a case wait no longer: somebody else has handed it out."""
+        for number, case in self._waiting.items():
+            if case.id == id:
+                self._here.discard(self._leave(number).id)
+                return
+
     def change_scale(self, old: TailScale, new: TailScale) -> None:
-        """Refuse another model while cases wait: their scores are those of the old one."""
-        if self._waiting:
-            raise ValueError(
-                f"{self.n_waiting} cases wait with scores of the present model. Swap the model "
-                "when none waits, or begin with another controller."
-            )
+        """Translate the scores of all cases that wait, too; they keep their order."""
         super().change_scale(old, new)
+        waiting = list(self._waiting.values())
+        scores = old.translate(np.array([case.score for case in waiting]), to=new).tolist()
+        self._waiting.clear()
+        self._ranked.clear()
+        for case, score in zip(waiting, scores, strict=True):
+            self._wait(case._replace(score=score))
 
     def own_state(self) -> dict[str, Any]:
         """Return all cases that wait or have a slot."""
@@ -293,5 +308,6 @@ class PullController(BudgetController):
 
 
 def _read_case(saved: list[Any]) -> WaitingCase:
-    id, score, since = saved
-    return WaitingCase(check_id(id), check_score(score), check_score(since))
+    id, score, since, at = saved
+    flagged_at = None if at is None else check_score(at)
+    return WaitingCase(check_id(id), check_score(score), check_score(since), flagged_at)

@@ -22,11 +22,15 @@ REASONS = (
     probing.PROBE_WITHOUT_SLOT,
     "joined a case",
     "allowed",
+    "waits",
+    "asked for",
 )
 # Only ABOVE_THRESHOLD and PROBE flag an item. No controller answers USED_UP_ELSEWHERE: it is for
-# whoever counts the flags of several of them. The last two are for events of entities.
+# whoever counts the flags of several of them. JOINED and ALLOWED are for events of entities, and
+# the last two for cases that wait.
 BELOW_THRESHOLD, ABOVE_THRESHOLD, CAPACITY_USED_UP, SEEN_BEFORE, MOMENT_REFUSED = range(5)
 USED_UP_ELSEWHERE, PROBE, PROBE_WITHOUT_SLOT, JOINED, ALLOWED = range(5, 10)
+WAITS, ASKED = range(10, 12)
 
 
 def is_flag(codes: Any) -> Any:

@@ -19,23 +19,14 @@ from typing import Any
 
 import msgspec
 
+from ..online import Controller
+from . import store as log
 from ._api import Answer, Problem, entity_of
 from ._group import GroupMaker, join_queue
 from ._models import Item, ModelCache
 from ._replica import Arrival, ReplayError, Replica, drawn_of, reason_of
 from .settings import ClockError, ServiceConfig
-from .store import (
-    DECISION,
-    MODEL,
-    OBSERVATION,
-    SHADOW,
-    Entry,
-    Group,
-    PromiseError,
-    QueueRow,
-    Store,
-    StoreError,
-)
+from .store import Entry, Group, PromiseError, QueueRow, Store, StoreError
 
 _log = logging.getLogger("shortlist.service")
 _MOST_IN_A_GROUP = 4_096  # cases, after which no other request joins a group
@@ -44,12 +35,8 @@ _MANY = 64  # cases
 _MOST_WAITING, _LONGEST_WAIT = 20_000, 0.3
 _ALARM_EVERY = 5.0  # seconds
 _DATABASE = "database"
-_KINDS = {
-    ClockError: "clock",
-    ReplayError: "replay",
-    PromiseError: "promise",
-    StoreError: _DATABASE,
-}
+_KINDS = {ClockError: "clock", ReplayError: "replay", PromiseError: "promise"}
+_KINDS[StoreError] = _DATABASE
 _WITHOUT_IDS = ("clock", "replay", _DATABASE)  # what these say is not about a case
 _QUICK, _GATHERING = 0.005, 0.002  # seconds
 
@@ -58,7 +45,7 @@ class Request(msgspec.Struct, eq=False):
     """What waits for its answers, until a deadline: cases, or a change that all workers follow."""
 
     cases: list[Arrival] = []
-    kind: int = DECISION
+    kind: int = log.DECISION
     change: dict[str, Any] = {}
     key_id: str | None = None
     models: tuple[int, int] = (0, 0)  # by which its cases are scored; the second decides nothing
@@ -273,17 +260,14 @@ class Decider:
 
     def _decide(self, replica: Replica, row: QueueRow, total: Any, batch: list[Request]) -> None:
         # Scores must be of the model that is in force after the changes of this group.
-        swaps = any(request.kind in (MODEL, SHADOW) for request in batch)
+        swaps = any(request.kind in (log.MODEL, log.SHADOW) for request in batch)
         later = [each for each in batch if each.cases and (swaps or each.models != replica.models)]
         batch[:] = [request for request in batch if request not in later]
         self._put_back(later)
-        cases = [case for request in batch if request.kind == DECISION for case in request.cases]
-        cases = [case for case in cases if case.answer is None]
-        changes = [
-            request
-            for request in batch
-            if request.kind != DECISION and not any(case.answer for case in request.cases)
-        ]
+        decided = [request for request in batch if request.kind == log.DECISION]
+        cases = [case for each in decided for case in each.cases if case.answer is None]
+        others = [request for request in batch if request.kind != log.DECISION]
+        changes = [each for each in others if not any(case.answer for case in each.cases)]
         ids = [case.case_id or "" for case in cases]
         found = self._store.find_cases(self.queue, ids) if ids else []
         known = {entry.case_id or "": entry for entry in found}
@@ -306,25 +290,29 @@ class Decider:
         self, replica: Replica, row: QueueRow, total: Any, new: list[Any], changes: list[Request]
     ) -> dict[str, Entry]:
         """Write a group and commit; return the entries of the cases that were decided."""
-        at = self._moment(row, replica)
+        at, asks = self._moment(row, replica), any(each.kind == log.PULLED for each in changes)
+        before = replica.controller.state() if asks else {}
         maker = GroupMaker(replica, row, total, at)
         for each in changes:
-            if each.kind == OBSERVATION:
+            if each.kind == log.OBSERVATION:
                 scores = [case.score for case in each.cases]
                 each.change = {"model": replica.model, "scores": scores}
-        events = [maker.add_change(each.kind, each.change, each.key_id) for each in changes]
+        places = [maker.add_change(each.kind, each.change, each.key_id) for each in changes]
         for case in new:
             case.at = at
-        if new:
-            maker.add_cases(new)
-        group = maker.group()
-        self._store.commit(group)
-        replica.seq = group.row.last_seq
+        maker.add_cases(new)
+        if maker.entries:
+            self._store.commit(maker.group())
+            replica.seq = maker.last_seq
+        else:
+            # Nobody got a case: it is as if nobody had asked.
+            replica.controller = Controller.from_state(before)
+            self._store.rollback()
         if new:
             replica.watch([case.score for case in new])
-        for change, event in zip(changes, events, strict=True):
-            change.answers = [{"seq": event.seq, "at": event.at}]
-        decided = group.entries[len(group.entries) - len(new) :]  # changes come before cases
+        for change, place in zip(changes, places, strict=True):
+            change.answers = [place]
+        decided = maker.entries[len(maker.entries) - len(new) :]  # changes come before cases
         return {str(entry.case_id): entry for entry in decided}
 
     def _moment(self, row: QueueRow, replica: Replica) -> float:

@@ -6,25 +6,15 @@ import contextlib
 import json
 from typing import Any
 
-from ..online import Controller
-from ..online.decisions import ABOVE_THRESHOLD, ALLOWED, MOMENT_REFUSED, PROBE
-from ._chain import link, new_salt
+import msgspec
+
+from ..online import Controller, WaitingCase
+from ..online.decisions import ABOVE_THRESHOLD, ALLOWED, ASKED, MOMENT_REFUSED, PROBE, WAITS
+from . import store as log
+from ._chain import is_erased, link, new_salt
 from ._replica import NOT_WORTH, REFUSED_BY_COUNT, Arrival, Replica, Verdict
 from .settings import QueueSettings, build_name, units_of
-from .store import (
-    BUILD,
-    CAPACITY,
-    CLOCK,
-    COMMAND,
-    DECISION,
-    MODEL,
-    Entry,
-    Group,
-    QueueRow,
-    Store,
-)
-
-__all__ = ["GroupMaker", "join_queue", "make_queue"]
+from .store import Entry, Group, QueueRow, Store
 
 _SNAPSHOT_EVERY = 5_000
 
@@ -42,37 +32,69 @@ class GroupMaker:
         self._is_start = False
         self._cases = replica.settings.entity_cases()
         self.entries: list[Entry] = []
+        due = [] if replica.settings.within is None else replica.flag_waiting(at)
+        for case in due:
+            self._add_slot(case, ABOVE_THRESHOLD, None)
+        self._n_free = len(due)  # cases with slots, for those who ask
         self._advance(at, row.capacity)
 
     def add_start(self) -> None:
         """Append the state from which all processes of this version go on."""
         self._is_start = True
-        self.add_event(BUILD, self._replica.state(), COMMAND)
+        self.add_event(log.BUILD, self._replica.state(), log.COMMAND)
 
-    def add_change(self, kind: int, body: dict[str, Any], key_id: str | None) -> Entry:
-        """Append an event and make its change."""
+    def add_change(self, kind: int, body: dict[str, Any], key_id: str | None) -> dict[str, Any]:
+        """Append an event and make its change, or hand out a case; return where the log stands."""
+        if kind == log.PULLED:
+            self._hand_out(key_id)
+            return {"seq": self.last_seq, "at": self._at}
         entity = body.get("entity")  # a column of its own, which can be erased
         body = {name: value for name, value in body.items() if name != "entity"}
-        if kind == CLOCK:
+        if kind == log.CLOCK:
             self._at = body["from"]
             self._enter(self._replica.settings.periods.number(self._at))
         # A change cannot begin in the past: what was decided was decided.
         body = {**body, "from": max(self._at, body.get("from") or self._at)}
         event = self.add_event(kind, json.dumps(body), key_id, entity)
         self._replica.apply(event)
-        return event
+        return {"seq": event.seq, "at": event.at}
 
     def add_event(
         self, kind: int, body: str, key_id: str | None, entity: str | None = None
     ) -> Entry:
         """Append an event."""
         event = Entry(
-            self._row.id, self._next(), kind, self._replica.build, self._at, self._period or 0,
+            self._row.id, self.last_seq + 1, kind, self._replica.build, self._at, self._period or 0,
             model=self._replica.model or None, key_id=key_id, body=body, entity=entity,
             seal=None if entity is None else new_salt(),
         )  # fmt: skip
         self.entries.append(event)
         return event
+
+    def _hand_out(self, key_id: str | None) -> None:
+        """Append the slot of the case that is worth it most, unless one with a slot is free."""
+        allowed = self._replica.settings.allowed_by(self._replica.controller.capacity)
+        self._n_free -= 1
+        is_asked = self._n_free < 0 and self._has_room(allowed, None)
+        case = self._replica.controller.next(at=self._at) if is_asked else None
+        if case is not None:
+            self._add_slot(case, ASKED, key_id)
+
+    def _add_slot(self, case: WaitingCase, code: int, key_id: str | None) -> None:
+        """Append the slot of a case that waits; an erased one gets none, and is gone."""
+        replica = self._replica
+        allowed = replica.settings.allowed_by(replica.controller.capacity)
+        self._advance(case.flagged_at or self._at, allowed)
+        [entry] = replica.store.entries_where("queue = ? AND seq = ?", self._row.id, case.id)
+        slot = None if is_erased(entry.seal) else self._slot(allowed, None)
+        self.entries.append(
+            entry._replace(
+                seq=self.last_seq + 1, kind=log.PULLED, build=replica.build, at=self._at,
+                period=self._period or 0, code=REFUSED_BY_COUNT if slot is None else code,
+                slot=slot, total_slot=None if slot is None else self._total_used, key_id=key_id,
+                joined=entry.seq, seal=new_salt(),
+            )
+        )  # fmt: skip
 
     def add_cases(self, arrivals: list[Arrival]) -> None:
         """Decide about new cases, those of an entity that is known one after the other."""
@@ -101,6 +123,8 @@ class GroupMaker:
                 self._cases.begin(entity, seq, max(score, highest or score), at)
 
     def _decide(self, arrivals: list[Arrival]) -> None:
+        for seq, each in enumerate(arrivals, self.last_seq + 1):
+            each.seq = seq
         if arrivals:
             self._add(arrivals, self._replica.decide(arrivals))
 
@@ -122,13 +146,14 @@ class GroupMaker:
                 code = REFUSED_BY_COUNT if slot is None else code
             joined = self._attach(each, code, slot)
             of_case = slot is not None or joined is not None
-            kept = each.fields is not None and (of_case or code == MOMENT_REFUSED)
+            kept = each.fields is not None and (of_case or code in (MOMENT_REFUSED, WAITS))
             spent = self._spent if of_work and slot is not None else None
+            body = msgspec.json.encode(each.fields).decode() if kept else None
             self.entries.append(
                 Entry(
-                    queue, self._next(), DECISION, build, self._at, self._period or 0,
+                    queue, self.last_seq + 1, log.DECISION, build, self._at, self._period or 0,
                     each.case_id, each.digest, each.score, threshold, code, slot, model,
-                    each.key_id, _as_text(each.fields) if kept else None, each.effort, work, spent,
+                    each.key_id, body, each.effort, work, spent,
                     inclusion, None if slot is None else self._total_used, each.shadow,
                     each.entity, joined, new_salt(),
                 )
@@ -140,7 +165,7 @@ class GroupMaker:
             return None
         if slot is None:
             return self._cases.join(each.entity, each.score, self._at)
-        self._cases.begin(each.entity, self._next(), each.score, self._at)
+        self._cases.begin(each.entity, self.last_seq + 1, each.score, self._at)
         return None
 
     def _advance(self, at: float, allowed: int) -> None:
@@ -152,26 +177,27 @@ class GroupMaker:
     def _enter(self, number: int) -> None:
         """Begin a period, or go on with one that was left when a clock was wrong."""
         if number != self._period:
-            if self._seen and self._period is not None:
+            if (self._seen or self._used) and self._period is not None:
                 counts = self._used, self._seen, self._spent
                 self._ended[self._period] = (self._capacity, *counts)
             self._period, self._total_used = number, None
-            left = self._ended.get(number) or self._left_before(number)
-            _, self._used, self._seen, self._spent = left
-
-    def _left_before(self, number: int) -> Any:
-        """Return what a period had counted when it was left."""
-        rows = self._replica.store.query(
-            "SELECT capacity, used, seen, spent FROM ended WHERE queue = ? AND period = ?",
-            self._row.id,
-            number,
-        )
-        return rows[0] if rows else (0, 0, 0, 0)
+            left = "SELECT capacity, used, seen, spent FROM ended WHERE queue = ? AND period = ?"
+            rows = self._replica.store.query(left, self._row.id, number) or [(0, 0, 0, 0)]
+            _, self._used, self._seen, self._spent = self._ended.get(number, rows[0])
 
     def _slot(self, allowed: int, work: int | None) -> int | None:
         """Return the next slot, or None if the counts of the database leave no room."""
-        if (self._used >= allowed) if work is None else (self._spent + work > allowed):
+        if not self._has_room(allowed, work):
             return None
+        if self._total_used is not None:
+            self._total_used += 1
+        self._used += 1
+        self._spent += work or 0
+        return self._used
+
+    def _has_room(self, allowed: int, work: int | None) -> bool:
+        if (self._used >= allowed) if work is None else (self._spent + work > allowed):
+            return False
         if self._total is not None:
             if self._total_used is None:
                 [(self._total_used,)] = self._replica.store.query(
@@ -179,19 +205,17 @@ class GroupMaker:
                     "total_slot > 0",
                     self._period,
                 )
-            if self._total_used >= self._total:
-                return None
-            self._total_used += 1
-        self._used += 1
-        self._spent += work or 0
-        return self._used
+            return bool(self._total_used < self._total)
+        return True
 
-    def _next(self) -> int:
-        return self._row.last_seq + len(self.entries) + 1
+    @property
+    def last_seq(self) -> int:
+        """The number of the last entry."""
+        return self._row.last_seq + len(self.entries)
 
     def group(self) -> Group:
         """Return what is to be written."""
-        replica, last, head = self._replica, self._next() - 1, self._row.head
+        replica, last, head = self._replica, self.last_seq, self._row.head
         for place, entry in enumerate(self.entries):
             head = link(head, entry._asdict())
             self.entries[place] = entry._replace(hash=head)
@@ -203,10 +227,6 @@ class GroupMaker:
         is_due = last // _SNAPSHOT_EVERY > self._row.last_seq // _SNAPSHOT_EVERY
         snapshot = (replica.build, replica.state()) if is_due or self._is_start else None
         return Group(row, self.entries, snapshot, self._ended)
-
-
-def _as_text(fields: Any) -> str:
-    return json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
 
 
 # --- how a queue begins, and how a process joins it -----------------------------------------------
@@ -243,9 +263,9 @@ def make_queue(
         row = row._replace(head=row.first_head())
         maker = GroupMaker(replica, row, None, at)
         amount = {settings.unit: controller.capacity.to_json()["value"], "from": at}
-        maker.add_event(CAPACITY, json.dumps(amount), COMMAND)
+        maker.add_event(log.CAPACITY, json.dumps(amount), log.COMMAND)
         if model:
-            maker.add_event(MODEL, json.dumps({"model": model}), COMMAND)
+            maker.add_event(log.MODEL, json.dumps({"model": model}), log.COMMAND)
         maker.add_start()
         group = maker.group()
         store.insert(group)

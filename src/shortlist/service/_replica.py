@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -20,29 +20,19 @@ import numpy as np
 
 from .._core import probing
 from .._core.work import reaches
-from ..online import Controller, DriftAlarm
-from ..online.decisions import (
-    ALLOWED,
-    JOINED,
-    MOMENT_REFUSED,
-    PROBE,
-    PROBE_WITHOUT_SLOT,
-    REASONS,
-    USED_UP_ELSEWHERE,
-    is_flag,
-)
+from ..online import Controller, DriftAlarm, WaitingCase, decisions
 from ._chain import is_erased
 from ._models import calibration_of, has_own_calibration
 from .settings import QueueSettings, first_controller
-from .store import BUILD, CAPACITY, CLOCK, DECISION, MODEL, OBSERVATION, Entry, Store
+from .store import BUILD, CAPACITY, CLOCK, DECISION, MODEL, OBSERVATION, PULLED, Entry, Store
 
 #: The code of an item that the controller would flag, but that the counts in the database do not
 #: allow: a shared total is used up, or another version has used the last flag.
-REFUSED_BY_COUNT = USED_UP_ELSEWHERE
+REFUSED_BY_COUNT = decisions.USED_UP_ELSEWHERE
 #: The code of an item that is worth less than a slot; the controller does not see it.
 NOT_WORTH = 100
 #: How a case was selected, by the code of its decision; others were selected by score, or not.
-DRAWN = {PROBE: probing.PROBE, PROBE_WITHOUT_SLOT: probing.PROBE_WITHOUT_SLOT}
+DRAWN = {decisions.PROBE: probing.PROBE, decisions.PROBE_WITHOUT_SLOT: probing.PROBE_WITHOUT_SLOT}
 _N_FIRST = 500  # scores of a queue that later ones are compared with
 _JUMPS = 4  # moments that a controller refuses before it believes them
 
@@ -55,7 +45,7 @@ def reason_of(code: int) -> str:
     """Return the reason for a decision in words."""
     if code == NOT_WORTH:
         return "not worth a slot"
-    return "capacity used up" if code == REFUSED_BY_COUNT else REASONS[code]
+    return "capacity used up" if code == REFUSED_BY_COUNT else decisions.REASONS[code]
 
 
 def drawn_of(entry: Entry) -> tuple[str, float | None]:
@@ -77,12 +67,13 @@ class Arrival(msgspec.Struct, eq=False):
     shadow: float | None = None
     answer: Any = None
     entity: str | None = None
+    seq: int = 0  # its place in the log, by which a case that waits is known
 
     @classmethod
     def of(cls, entry: Entry) -> Arrival:
         """Return what was decided by an entry of the log."""
-        at = float(entry.body or 0) if entry.code == MOMENT_REFUSED else entry.at
-        return cls(entry.score or 0.0, entry.case_id, at, entry.effort)
+        at = float(entry.body or 0) if entry.code == decisions.MOMENT_REFUSED else entry.at
+        return cls(entry.score or 0.0, entry.case_id, at, entry.effort, seq=entry.seq)
 
 
 #: The code of the reason, the threshold, and the chance of a flag if the controller draws.
@@ -128,6 +119,7 @@ class Replica:
         self.store, self.settings, self.build, self.seq = store, settings, build, seq
         self.is_own, self.model = is_own, 0
         self.n_compared = 0  # decisions that this version has made again
+        self._due: list[WaitingCase] = []  # with slots that the log gives them next
         self.drift: DriftAlarm | None = None
         self.first: tuple[float, ...] = ()
         self._load(state)
@@ -147,7 +139,8 @@ class Replica:
 
     def _load(self, state: dict[str, Any]) -> None:
         saved: Any = state.get("controller")
-        self.controller = Controller.from_state(saved) if isinstance(saved, dict) else saved
+        is_saved = isinstance(saved, dict)
+        self.controller: Any = Controller.from_state(saved) if is_saved else saved
         self.identity: Any = state.get("identity")
         self.shadow = int(state.get("shadow", 0))
         if state["model"] != self.model:
@@ -170,14 +163,15 @@ class Replica:
 
     def follow(self, entries: list[Entry]) -> None:
         """Go through entries of the log; raise an error if they are not the next ones or differ."""
-        for run in _runs(entries):
-            first = run[0]
-            if first.seq != self.seq + 1:
-                raise ReplayError(f"The log jumps from entry {self.seq} to entry {first.seq}.")
-            if first.kind == DECISION:
+        for (kind, *_), part in groupby(entries, key=lambda each: each[2:4] + each[5:6]):
+            run = list(part)
+            if run[-1].seq != self.seq + len(run):
+                raise ReplayError(f"The log jumps from entry {self.seq} to entry {run[-1].seq}.")
+            if kind == DECISION:  # by one version, in one period
                 self._decide_again(run)
             else:
-                self.apply(first)
+                for event in run:
+                    (self._hand_out_again if kind == PULLED else self.apply)(event)
             self.seq = run[-1].seq
 
     def watch(self, scores: list[float]) -> None:
@@ -205,7 +199,10 @@ class Replica:
         elif event.kind == MODEL:
             self.controller.swap_model(self._change_model(body["model"]))
         elif event.kind == CLOCK:
+            waiting = self.controller.own_state().get("waiting", ())
             self.start_again(body["capacity"], body["scheduled"])
+            for id, score, *_ in waiting:
+                self.controller.add(score, id=id, at=body["from"])
         elif event.kind == OBSERVATION:
             _believe(self.controller, body["scores"][0], event.at)
             self.controller.observe(body["scores"], at=event.at)
@@ -239,8 +236,8 @@ class Replica:
 
     def _is_passed_over(self, entry: Entry) -> bool:
         """Whether no controller has decided: which case an event joins is known from the log."""
-        is_refused = entry.code == MOMENT_REFUSED and self.settings.entity is not None
-        return is_refused or entry.code in (JOINED, ALLOWED)
+        is_refused = entry.code == decisions.MOMENT_REFUSED and self.settings.entity is not None
+        return is_refused or entry.code in (decisions.JOINED, decisions.ALLOWED)
 
     def _compare(self, run: list[Entry]) -> None:
         decided = self.decide(list(map(Arrival.of, run)))
@@ -256,7 +253,24 @@ class Replica:
                 "of the program decides from the same scores."
             )
 
+    def _hand_out_again(self, entry: Entry) -> None:
+        """Give the slot that the log gives; this version must give it to the same case."""
+        self._due += self.flag_waiting(entry.at)
+        case = self._due.pop(0) if self._due else self.controller.next(at=entry.at)
+        if case is None or case.id != entry.joined:
+            if entry.build == self.build and self.is_own:
+                raise ReplayError(f"Entry {entry.seq} of the log hands out another case.")
+            self._due = []
+            self.controller.drop(entry.joined or 0)
+
     # --- deciding ------------------------------------------------------------------------------
+
+    def flag_waiting(self, at: float) -> list[WaitingCase]:
+        """Return the cases that have a slot, because their time to wait or a period has ended."""
+        if at - self.controller.now > self.controller.farthest_jump:
+            for _ in range(_JUMPS):
+                self.controller.flagged(at=at)  # whoever wrote the moment has checked it
+        return self.controller.flagged(at=at)
 
     def decide(self, arrivals: list[Arrival]) -> list[Verdict]:
         """Decide about items of one period; only the first of them can be a jump in time."""
@@ -275,9 +289,11 @@ class Replica:
             _believe(self.controller, score, at)
         decision = self.controller.pass_over(code, at=at)
         chance = 0.0 if self.controller.has_probes else None
-        return REASONS.index(decision.reason), math.inf, chance
+        return decisions.REASONS.index(decision.reason), math.inf, chance
 
     def _decide(self, arrivals: list[Arrival]) -> list[Verdict]:
+        if self.settings.within is not None:
+            return [self._let_wait(each) for each in arrivals]
         if arrivals and not self.settings.is_guarded:
             _believe(self.controller, arrivals[0].score, arrivals[0].at)
         # A controller that draws takes ids for all of its items, or for none.
@@ -288,6 +304,12 @@ class Replica:
             for with_ids, part in parts
             for verdict in self._decide_part(list(part), with_ids=with_ids)
         ]
+
+    def _let_wait(self, case: Arrival) -> Verdict:
+        if self.flag_waiting(case.at):
+            raise ReplayError(f"Entry {case.seq} of the log comes after slots that it lacks.")
+        self.controller.add(case.score, id=case.seq, at=case.at)
+        return decisions.WAITS, math.inf, None
 
     def _decide_part(self, part: list[Any], *, with_ids: bool) -> Iterable[Verdict]:
         controller = self.controller
@@ -304,18 +326,10 @@ class Replica:
 def _agrees(entry: Entry, verdict: Verdict) -> bool:
     """Whether an entry is what a controller says; the counts of the database may have refused."""
     code, threshold, _ = verdict
-    is_same = entry.code == code or (entry.code == REFUSED_BY_COUNT and bool(is_flag(code)))
+    is_same = entry.code == code or (
+        entry.code == REFUSED_BY_COUNT and bool(decisions.is_flag(code))
+    )
     return is_same and entry.threshold == threshold
-
-
-def _runs(entries: list[Entry]) -> Iterator[list[Entry]]:
-    """Split entries into single events, and decisions of one version in one period."""
-    for (kind, *_), run in groupby(entries, key=lambda each: (each.kind, each.build, each.period)):
-        members = list(run)
-        if kind == DECISION:
-            yield members
-        else:
-            yield from ([event] for event in members)
 
 
 def _believe(controller: Controller, score: float, at: float) -> None:

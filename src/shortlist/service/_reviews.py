@@ -259,7 +259,7 @@ def _entry(call: Call, case: str) -> Entry:
     found = call.store.find_cases(call.row.id, [case])
     if not found:
         raise Problem(404, "not-found", f"The case {case!r:.100} has not been decided.")
-    return found[0]
+    return found[-1]
 
 
 # --- who holds a case -----------------------------------------------------------------------------

@@ -62,8 +62,11 @@ def compare(call: Call) -> Comparison:
     """Compare the shadow model with the model in force."""
     view = QueueView(call, call.row)
     models = models_of(call.store, view.row.id)[:2]
-    if not models[1]:
-        raise Problem(404, "not-found", "The queue has no shadow model. Send one with PUT.")
+    if not models[1] or view.settings.within is not None:
+        detail = (
+            "The queue has no shadow model, or its cases wait. Send one with PUT, where none do."
+        )
+        raise Problem(404, "not-found", detail)
     rows, n_periods = _read(view)
     reviews = Reviews(rows, n_periods)
     replicas = [

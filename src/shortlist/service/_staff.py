@@ -26,7 +26,7 @@ from ._reviews import OPEN, FlaggedCase, ReviewCase, Seconds, find_flagged, sele
 from ._service import Call, Service
 from ._status import Capacities, QueueView
 from .settings import WORK_UNITS, QueueSettings
-from .store import CAPACITY, QueueRow, Store
+from .store import CAPACITY, PULLED, QueueRow, Store
 
 _STAFF, _ASSIGNED = "staff", "assignment"  # who makes such changes, and what notes call them
 _UNITS = 1_000  # in a minute
@@ -406,21 +406,34 @@ def release_case(call: Call, body: ReleaseBody) -> Assigned:
     return Assigned(now.id, now.holder)
 
 
-def next_case(call: Call, body: NextBody) -> Next:
+async def next_case(call: Call, body: NextBody) -> Next:
     """Claim the next case in working order: one that the reviewer holds, or else a free one.
 
     A reviewer whose minutes are known gets no more than these, and only what they are able to do.
+    In a queue where cases wait, the most worthwhile one gets a slot if there is no such case.
     """
+    found, may_pull = await call.service.ask(_claim_next, call, body)
+    if may_pull:
+        await call.change(Request(kind=PULLED))
+        found, _ = await call.service.ask(_claim_next, call, body)
+    return found
+
+
+def _claim_next(call: Call, body: NextBody) -> tuple[Next, bool]:
+    """Return the next case, and whether one that waits may get a slot because there is none."""
     store, reviewer, view = call.store, call.reviewer(body.reviewer), QueueView(call, call.row)
     with store.write():
         order = _reviews.working_order(view.settings)
         mine = f"{OPEN} AND claim.reviewer = ? ORDER BY {order} LIMIT 1"
-        found = find_flagged(store, view.row.id, mine, reviewer)
+        found, has_time = find_flagged(store, view.row.id, mine, reviewer), False
         if not found:
             staff = Staff.read(store, view.row, view.at)
             people = {each.name: each for each in read_reviewers(store)}
             found = staff.cases if reviewer not in people else staff.cases_for(people[reviewer])
+            needed = _time(view.settings, staff.minutes, None)
+            has_time = reviewer not in people or staff.room.get(reviewer, -1) >= needed
         for case in found[:1]:
             _reviews.take(call, case, reviewer, body.seconds)
             found = find_flagged(store, view.row.id, "log.seq = ?", case.entry.seq)
-    return Next(next(iter(_reviews.to_review(call, view, found)), None))
+    may_pull = has_time and not found and view.settings.within is not None
+    return Next(next(iter(_reviews.to_review(call, view, found)), None)), may_pull

@@ -160,6 +160,7 @@ class QueueView:
             "shadow": 0 if decider.replica is None else decider.replica.shadow,
             "ready": self.call.service.ready,
             "waiting": decider.n_waiting,
+            "pool": getattr(decider.replica and decider.replica.controller, "n_waiting", None),
             "scheduled": [
                 {"from": begins, "count": amount}
                 for begins, amount in self.capacities.after(self.at).items()

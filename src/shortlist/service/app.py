@@ -22,8 +22,6 @@ from ._staff import follow_staff
 from .keys import NO_KEY
 from .webhook import Webhook
 
-__all__ = ["make_app"]
-
 _log = logging.getLogger("shortlist.service")
 _ENCODER = msgspec.json.Encoder(enc_hook=lambda problem: {"error": problem.details})
 _MOST_BYTES = {"application/json": 4 << 20, "application/octet-stream": 256 << 20}

@@ -17,13 +17,14 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from ..online.decisions import MOMENT_REFUSED, PROBE
+from ..online.decisions import MOMENT_REFUSED, PROBE, WAITS
+from . import store as log
 from ._api import Problem, digest_of, entity_of, id_of
 from ._chain import is_erased, link
-from ._models import LoadedModel, ModelCache, calibration_bytes
+from ._models import ModelCache
 from ._replica import ReplayError, Replica
 from .settings import WORK_UNITS, QueueSettings, build_name
-from .store import BUILD, CAPACITY, CLOCK, DECISION, TOTAL_SET, VOUCHED, Entry, QueueRow, Store
+from .store import Entry, QueueRow, Store
 
 _PAGE = 10_000
 _MOST_PROBLEMS = 20
@@ -37,7 +38,7 @@ class QueueAudit:
     ----------
     queue : str
         Its name.
-    n_entries, n_decisions, n_flags, n_periods : int
+    n_decisions, n_flags, n_periods : int
         Sizes of the log.
     n_replayed : int
         Decisions that were made again and compared, bit for bit.
@@ -53,7 +54,6 @@ class QueueAudit:
     """
 
     queue: str
-    n_entries: int = 0
     n_decisions: int = 0
     n_flags: int = 0
     n_periods: int = 0
@@ -117,6 +117,9 @@ def audit_store(
         first.expect(not gone, f"the queues {gone} of a head that was kept are gone")
     with first.reading("notes"):
         _check_notes(store, _Chain("note", b"", [head["notes"] for head in heads], first), first)
+    for id, content, digest in store.query("SELECT id, file, sha256 FROM model"):
+        is_same = hashlib.sha256(bytes(content)).hexdigest() == digest
+        first.expect(is_same, f"the file of model {id} was changed")
     for row, found in zip(rows, audits, strict=True):
         with found.reading("log"):
             ends = [head["queues"].get(row.name, (0, "")) for head in heads]
@@ -150,7 +153,7 @@ class _Chain:
 
 def _check_notes(store: Store, chain: _Chain, found: QueueAudit) -> None:
     """Check the notes, and every row they vouch for."""
-    vouched: dict[str, dict[str, str | None]] = {table: {} for table in VOUCHED}
+    vouched: dict[str, dict[str, str | None]] = {table: {} for table in log.VOUCHED}
     names = ("number", "at", "key_id", "action", "queue", "detail", "hash")
     for number, *values in store.query(f"SELECT {', '.join(names)} FROM note ORDER BY number"):
         note = dict(zip(names[1:], values, strict=True))
@@ -189,12 +192,12 @@ class _Auditor:
         known = store.query("SELECT id FROM build WHERE name = ?", build)
         self._build = int(known[0][0]) if known else None
         self._replica: Replica | None = None
-        self._cache = ModelCache()
-        self._models: dict[int, LoadedModel | None] = {}
+        self._models = ModelCache()
         self._at = float("-inf")
         self._period: int | None = None
         self._cases: set[str] = set()
         self._entities = self._settings.entity_cases()
+        self._waiting: dict[int, float] = {}  # since when, by the entries with which cases began
         self._counts: dict[int, list[int]] = {}  # flags, cases and work of each period
         self._spent: defaultdict[int, Fraction] = defaultdict(Fraction)
         self._changes: list[tuple[float, int, Fraction]] = []
@@ -205,7 +208,7 @@ class _Auditor:
             for entry in page:
                 self._see(entry)
             self._replay(page)
-            self._rescore([e for e in page if e.kind == DECISION and e.model is not None])
+            self._rescore([e for e in page if e.kind == log.DECISION and e.model is not None])
         self._found.n_other = self._found.n_decisions - self._found.n_replayed
         self._found.n_periods = len(self._counts)
         self._chain.end()
@@ -218,24 +221,28 @@ class _Auditor:
     def _see(self, entry: Entry) -> None:
         """Check the next entry."""
         where, period = f"entry {entry.seq}", self._settings.periods.number(entry.at)
-        self._found.n_entries += 1
         self._found.n_erased += is_erased(entry.seal)
         self._chain.see(entry.seq, entry._asdict())
-        is_later = entry.at >= self._at or entry.kind == CLOCK
+        is_later = entry.at >= self._at or entry.kind == log.CLOCK
         self._expect(is_later, f"{where} is earlier than the one before it")
         self._expect(
             entry.period == period,
             f"{where} is counted in period {entry.period}, but its moment is in period {period}",
         )
         self._at, self._period = entry.at, entry.period
-        if entry.kind == CAPACITY:
+        if entry.kind == log.CAPACITY:
             body = json.loads(entry.body or "{}")
             amount = Fraction(str(body[self._settings.unit]))
             self._changes.append((body["from"], entry.seq, amount))
-        elif entry.kind == CLOCK:
+        elif entry.kind == log.CLOCK:
             self._entities = self._settings.entity_cases()
-        elif entry.kind == DECISION:
+        elif entry.kind == log.DECISION:
             self._see_decision(entry, where)
+        elif entry.kind == log.PULLED and entry.slot is not None:
+            since = self._waiting.pop(entry.joined or 0, float("-inf"))
+            is_there = entry.at <= since + (self._settings.within or 0.0)
+            self._expect(is_there, f"{where} hands out a case that does not wait, or no longer")
+            self._see_flag(entry, where)
 
     def _see_decision(self, entry: Entry, where: str) -> None:
         self._found.n_decisions += 1
@@ -249,11 +256,9 @@ class _Auditor:
             self._see_entity(entry, where)
         counts = self._counts.setdefault(entry.period, [0, 0, 0])
         counts[1] += entry.code != MOMENT_REFUSED
+        if entry.code == WAITS:
+            self._waiting[entry.seq] = entry.at
         if entry.slot is not None:
-            counts[0], counts[2] = counts[0] + 1, counts[2] + (entry.work or 0)
-            self._expect(
-                entry.slot == counts[0], f"{where} has slot {entry.slot} where {counts[0]} is next"
-            )
             self._see_flag(entry, where)
 
     def _see_entity(self, entry: Entry, where: str) -> None:
@@ -269,13 +274,19 @@ class _Auditor:
 
     def _see_flag(self, entry: Entry, where: str) -> None:
         self._found.n_flags += 1
+        counts = self._counts.setdefault(entry.period, [0, 0, 0])
+        counts[0], counts[2] = counts[0] + 1, counts[2] + (entry.work or 0)
+        self._expect(
+            entry.slot == counts[0], f"{where} has slot {entry.slot} where {counts[0]} is next"
+        )
         settings, score, threshold = self._settings, entry.score, entry.threshold
         has_columns = settings.is_guarded or _fits_columns(entry, settings)
         self._expect(has_columns, f"{where} has another id or digest than its columns")
         is_shared = (entry.total_slot is None) == (self._row.total is None)
         self._expect(is_shared, f"{where} has no slot of the shared total, or one of none")
         exceeds = score is not None and threshold is not None and score > threshold
-        is_chosen = exceeds or (entry.code == PROBE and threshold is not None)
+        is_drawn = entry.code == PROBE or entry.kind == log.PULLED
+        is_chosen = exceeds or (is_drawn and threshold is not None)
         self._expect(is_chosen, f"{where} is flagged, but its score does not exceed its threshold")
         worth = float("-inf") if settings.worth is None else settings.worth
         is_worth = score is not None and score >= worth
@@ -304,7 +315,7 @@ class _Auditor:
         )  # fmt: skip
         is_counted = row._replace(head=bytes(row.head)) == counted
         self._expect(is_counted, "the queue's row counts something else than its log")
-        past = {p: tuple(n) for p, n in self._counts.items() if n[1] and p != self._period}
+        past = {p: tuple(n) for p, n in self._counts.items() if any(n) and p != self._period}
         names = "period, capacity, used, seen, spent"
         ended = query(f"SELECT {names} FROM ended WHERE queue = ?", row.id)
         is_past = {p: tuple(n) for p, _, *n in ended if p != self._period} == past
@@ -319,7 +330,7 @@ class _Auditor:
     def _check_total(self) -> None:
         """Check that the flags of all queues with a shared total have its slots, without gaps."""
         query = self._store.query
-        notes = query("SELECT detail FROM note WHERE action = ?", TOTAL_SET)
+        notes = query("SELECT detail FROM note WHERE action = ?", log.TOTAL_SET)
         [(capacity,)] = query("SELECT capacity FROM total")
         largest = max([capacity, *(json.loads(detail)["capacity"] for (detail,) in notes)])
         for period, n, last in query(
@@ -334,7 +345,7 @@ class _Auditor:
     def _replay(self, page: list[Entry]) -> None:
         """Make the decisions of this version of the program again, from its first state on."""
         if self._replica is None:
-            starts = (e for e in page if e.kind == BUILD and e.build == self._build)
+            starts = (e for e in page if e.kind == log.BUILD and e.build == self._build)
             if (start := next(starts, None)) is None:
                 return
             state = json.loads(start.body or "{}")
@@ -350,31 +361,15 @@ class _Auditor:
             self._replica = None
 
     def _rescore(self, decisions: list[Entry]) -> None:
-        """Check each model when it is first used, and score flagged cases from their columns."""
+        """Score flagged cases from their columns, if this version can repeat that."""
         for id in {entry.model or 0 for entry in decisions}:
-            if id not in self._models:
-                self._models[id] = self._load(id)
-            model = self._models[id]
-            if model is None:
-                continue
             flagged = [e for e in decisions if e.model == id and e.body is not None]
+            try:
+                model = self._models.get(id, self._store)
+            except (ValueError, ImportError):
+                continue  # such as one of another version, or that needs a package
             items = model.scored([model.read(json.loads(e.body or "{}")) for e in flagged])
             for entry, item in zip(flagged, items, strict=True):
                 is_same = item.error is None and item.score == entry.score
                 self._expect(is_same, f"entry {entry.seq} has a score that its columns do not have")
             self._found.n_rescored += len(flagged)
-
-    def _load(self, id: int) -> LoadedModel | None:
-        """Return a model if this version of the program can repeat its scores."""
-        rows = self._store.query("SELECT file, sha256, calibration FROM model WHERE id = ?", id)
-        is_there = bool(rows) and hashlib.sha256(bytes(rows[0][0])).hexdigest() == rows[0][1]
-        self._expect(is_there, f"the file of model {id} is gone, or was changed")
-        if not is_there:
-            return None
-        try:
-            loaded = self._cache.get(id, self._store)
-        except (ValueError, ImportError):
-            return None  # such as one of another version, or that needs a package
-        is_own = calibration_bytes(loaded.table) == bytes(rows[0][2])
-        self._expect(is_own, f"the calibration scores of model {id} are not those of its file")
-        return loaded

@@ -10,8 +10,6 @@ from ._postgres import PostgresStore
 from ._sqlite import SQLiteStore
 from .store import Store, StoreError
 
-__all__ = ["open_store", "opened"]
-
 
 def open_store(address: str, *, on_lock: Callable[[bool], None] | None = None) -> Store:
     """Return a store, not yet connected: PostgreSQL for an address, SQLite for a file."""

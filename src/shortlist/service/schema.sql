@@ -73,14 +73,16 @@ CREATE TABLE log (
     total_slot BIGINT CHECK (total_slot > 0),
     shadow DOUBLE PRECISION, -- the score by a model that decides nothing
     entity TEXT, -- whose event it is
-    joined BIGINT, -- the number of the flagged entry whose case it joined; such an entry has no slot
+    joined BIGINT, -- the number of the flagged entry whose case it joined; such an entry has no slot. Of
+    -- a slot of kind 8, the entry with which the case began to wait
     seal BLOB, -- a salt; what is left of the private columns when a case was erased
     hash BLOB NOT NULL, -- of this entry and of the one before it
     PRIMARY KEY (queue, seq)
 );
 
--- The promise, kept by the database itself: one decision for each case, one flag for each slot.
-CREATE UNIQUE INDEX log_case ON log (queue, case_id) WHERE case_id IS NOT NULL;
+-- The promise, kept by the database itself: one decision for each case, one flag for each slot. A
+-- case that waits gets its slot in another entry (kind 8), once.
+CREATE UNIQUE INDEX log_case ON log (queue, case_id, kind) WHERE case_id IS NOT NULL;
 CREATE UNIQUE INDEX log_slot ON log (queue, period, slot) WHERE slot IS NOT NULL;
 CREATE UNIQUE INDEX log_total ON log (period, total_slot) WHERE total_slot IS NOT NULL;
 CREATE INDEX log_entity ON log (queue, entity, seq) WHERE entity IS NOT NULL;

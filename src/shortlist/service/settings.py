@@ -17,7 +17,7 @@ from .. import __version__
 from .._core.arrays import Floats
 from .._core.extras import load_extra
 from ..capacity import Capacity, exact
-from ..online import BudgetController, CalendarPeriod, EntityCases, FixedPeriod
+from ..online import BudgetController, CalendarPeriod, EntityCases, FixedPeriod, PullController
 from ..online.periods import read_period
 
 #: Work is counted in whole millionths, so that the database can add it up exactly.
@@ -56,6 +56,8 @@ class QueueSettings(NamedTuple):
         The field with the entity of an event; the events of one entity are one case.
     window, cooldown, rise
         As for :class:`~shortlist.online.EntityCases`.
+    within : float or None
+        If given, cases wait for so many seconds until somebody asks for them.
     """
 
     period: float | str | None
@@ -73,6 +75,7 @@ class QueueSettings(NamedTuple):
     window: float = 86_400.0
     cooldown: float = 0.0
     rise: float | None = None
+    within: float | None = None
 
     @staticmethod
     @lru_cache(maxsize=64)
@@ -148,7 +151,10 @@ def first_controller(
     settings: QueueSettings, capacity: float, calibration: Floats
 ) -> BudgetController:
     """Return the controller with which a queue begins."""
-    return BudgetController(
+    if settings.within is not None and settings.entity is not None:
+        raise ValueError("Events of entities cannot wait. Use either --entity or --within.")
+    kind = BudgetController if settings.within is None else PullController
+    return kind(
         settings.capacity({settings.unit: capacity}),
         calibration_scores=calibration,
         period=settings.period,
@@ -158,6 +164,7 @@ def first_controller(
         probe_key=settings.probe_key,
         expected_effort=settings.usual_effort,
         remember=1,
+        **({} if settings.within is None else {"patience": settings.within}),
     )
 
 

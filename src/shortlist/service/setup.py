@@ -9,16 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..online import DriftAlarm
+from ..online import DriftAlarm, PullController
+from . import _models
 from ._group import GroupMaker, join_queue, make_queue
-from ._models import (
-    LoadedModel,
-    ModelCache,
-    calibration_of,
-    expected_arrivals,
-    models_of,
-    usual_effort,
-)
 from ._status import Capacities
 from .databases import opened
 from .settings import FAR_AHEAD, QueueSettings, build_name, first_controller
@@ -27,7 +20,7 @@ from .store import CAPACITY, CLOCK, COMMAND, TOTAL_SET, QueueRow, Store
 _log = logging.getLogger("shortlist.service")
 _TOTAL = "all"
 #: What a queue that is made like another one has as well, besides its period and its segment.
-TAKEN_OVER = ("starts_at", "worth", "probe", "entity", "window", "cooldown", "rise")
+TAKEN_OVER = ("starts_at", "worth", "probe", "entity", "window", "cooldown", "rise", "within")
 _FIXED = ("period", "unit", *TAKEN_OVER)
 
 
@@ -40,7 +33,7 @@ def prepare(
     accept_clock: bool = False,
     restored: bool = False,
     **wanted: Any,
-) -> ModelCache:
+) -> _models.ModelCache:
     """Make the tables and the queues that do not exist yet; return their models, loaded.
 
     A queue that exists keeps its capacity and its model, which may have changed since it was made:
@@ -48,7 +41,7 @@ def prepare(
     database was restored from a backup, nobody knows the flags that were given since: `restored`
     gives none until the next period. What else is wanted is as for :func:`settings_for`.
     """
-    models = ModelCache()
+    models = _models.ModelCache()
     with opened(database, create=True) as store:
         if model_file is not None:
             model = models.add(model_file.read_bytes(), store)
@@ -66,14 +59,14 @@ def prepare(
                 _close_period(store, row)
             if accept_clock and row.high_water - time.time() > FAR_AHEAD:
                 _set_clock_back(store, row, time.time())
-            id = models_of(store, row.id)[0]
+            id = _models.models_of(store, row.id)[0]
             models.get(id, store)
             warm_up_controller(QueueSettings.from_json(row.settings), store, id)
     return models
 
 
 def settings_for(
-    model: LoadedModel,
+    model: _models.LoadedModel,
     amount: float,
     *,
     of_work: bool = False,
@@ -86,9 +79,9 @@ def settings_for(
     """Return the settings of a queue that begins with a model and a capacity."""
     own = model.table.schema.work
     return QueueSettings(
-        expected_arrivals=expect or expected_arrivals(model.table, amount, of_work=of_work),
+        expected_arrivals=expect or _models.expected_arrivals(model.table, amount, of_work=of_work),
         worth=own.worth if worth is None and own is not None else worth,
-        usual_effort=usual_effort(model.table) if of_work else None,
+        usual_effort=_models.usual_effort(model.table) if of_work else None,
         probe=probe,
         probe_key=(probe_key or secrets.token_hex(16)) if probe else None,
         id_fields=model.id_fields,
@@ -100,7 +93,7 @@ def add_queue(
     store: Store, name: str, settings: QueueSettings, amount: float, model: int, *, of_total: bool
 ) -> bool:
     """Make a queue; return whether it is new."""
-    controller = first_controller(settings, amount, calibration_of(store, model))
+    controller = first_controller(settings, amount, _models.calibration_of(store, model))
     total, now = _TOTAL if of_total else None, time.time()
     made = make_queue(store, name, settings, controller, model=model, at=now, total=total)
     return made is not None
@@ -123,7 +116,7 @@ def _compare(store: Store, name: str, settings: QueueSettings, wanted: dict[str,
         **{name: getattr(kept, name) for name in _FIXED},
         "total": totals[0][0] if totals else None,
         "capacity": Capacities(store, row.id).at(time.time()),
-        "model": models_of(store, row.id)[0],
+        "model": _models.models_of(store, row.id)[0],
     }
     wanted = {**{name: getattr(settings, name) for name in _FIXED}, **wanted}
     differing = [name for name in wanted if had[name] != wanted[name]]
@@ -178,12 +171,15 @@ def _set_clock_back(store: Store, row: QueueRow, at: float) -> None:
 
 def warm_up_controller(settings: QueueSettings, store: Store, model: int) -> None:
     """Load the compiled functions, so that no worker does that while it holds the lock."""
-    calibration = calibration_of(store, model)
+    calibration = _models.calibration_of(store, model)
     controller = first_controller(settings, 2, calibration)
     scores, at = calibration[:2], time.time()
     efforts = [1.0, 1.0] if settings.of_work else None
     ids = ["a", "b"] if controller.has_probes else None
     controller.decide_many(scores, at=at, ids=ids, efforts=efforts)
+    if isinstance(controller, PullController):
+        controller.add(scores[0], id=0, at=at)
+        controller.next(at=at)
     controller.observe(scores, at=at)
     controller.set_capacity(settings.capacity({settings.unit: 3}))
     controller.swap_model(calibration)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from ._chain import hash_row, link, new_salt
 
 #: The kinds of entries in the log.
-DECISION, CAPACITY, MODEL, BUILD, OBSERVATION, CLOCK, SHADOW, ALLOW = range(8)
+DECISION, CAPACITY, MODEL, BUILD, OBSERVATION, CLOCK, SHADOW, ALLOW, PULLED = range(9)
 #: Who has made a change on the command line.
 COMMAND = "command"
 #: What a note says of a shared total that was set, and of a new alarm.
@@ -59,7 +59,7 @@ class Entry(NamedTuple):
     total_slot: int | None = None
     shadow: float | None = None  # the score by a model that decides nothing
     entity: str | None = None
-    joined: int | None = None  # the number of the flagged entry whose case it joined
+    joined: int | None = None  # the flagged entry whose case it joined, or where it began to wait
     seal: bytes | None = None
     hash: bytes = b""
 
@@ -324,8 +324,9 @@ class Store:
         return self.entries_where("queue = ? AND seq > ? ORDER BY seq LIMIT ?", queue, after, most)
 
     def find_cases(self, queue: int, cases: list[str]) -> list[Entry]:
-        """Return the decisions about cases that are known."""
-        return self.entries_where(f"queue = ? AND {self.is_listed}", queue, json.dumps(cases))
+        """Return the decisions about cases that are known, the latest of each one last."""
+        where = f"queue = ? AND {self.is_listed}"  # in order, SQLite would read the whole log
+        return sorted(self.entries_where(where, queue, json.dumps(cases)))
 
     def known_entities(self, queue: int, entities: list[str], *, at: float) -> list[Any]:
         """Return the flags and the allowances of entities until a moment, in their order.

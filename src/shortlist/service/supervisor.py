@@ -29,8 +29,6 @@ from ._service import Metrics, Service
 from .app import make_app
 from .settings import ServiceConfig
 
-__all__ = ["HttpProtocol", "run_service"]
-
 _log = logging.getLogger("shortlist.service")
 _LONGEST_HOLD = 2.0  # seconds
 _DRAIN = 10
