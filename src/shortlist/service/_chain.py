@@ -18,7 +18,6 @@ _PRIVATE = ("case_id", "entity", "digest", "body", "note", "idempotency")
 _UNHASHED = {"seal", "hash"}
 _HIDDEN = _UNHASHED.union(_PRIVATE)
 _SALT, _SEAL = 16, 32  # bytes
-_NUMBERS = (float, bool)
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -54,7 +53,9 @@ def hash_row(row: dict[str, Any]) -> bytes:
 
 def _hash(values: list[Any]) -> bytes:
     """Hash values as every database returns them: 1.0 may come back as 1, and True as 1."""
-    plain = [int(each) if type(each) in _NUMBERS and _is_whole(each) else each for each in values]
+    plain = [
+        int(each) if type(each) in (float, bool) and _is_whole(each) else each for each in values
+    ]
     return hashlib.sha256(_encode(plain)).digest()
 
 

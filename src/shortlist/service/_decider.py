@@ -38,7 +38,7 @@ _DATABASE = "database"
 _KINDS = {ClockError: "clock", ReplayError: "replay", PromiseError: "promise"}
 _KINDS[StoreError] = _DATABASE
 _WITHOUT_IDS = ("clock", "replay", _DATABASE)  # what these say is not about a case
-_QUICK, _GATHERING = 0.005, 0.002  # seconds
+_QUICK = 0.005  # seconds
 
 
 class Request(msgspec.Struct, eq=False):
@@ -85,7 +85,6 @@ class Decider:
         self._finished: list[Request] = []
         self._n_submitted = self._n_taken = 0  # cases; each counted by one thread
         self._wake = threading.Event()
-        self._usual = 0.0  # cases in a group
         self._pace = 0.0  # seconds for a case of a large group
         self._was_quick = self._closing = False
         #: The controller as this process knows it; others only read it.
@@ -130,20 +129,14 @@ class Decider:
 
     def _loop(self) -> None:
         while self._waiting or not self._closing:
-            self._gather()
+            if not self._waiting:
+                self._wake.wait(0.5 if self.ready else 0.05)
+            self._wake.clear()
             self._round()
             if self._finished:
                 self._deliver(self._finished)
                 self._finished = []
         self._store.close()
-
-    def _gather(self) -> None:
-        """Wait for a case; under load, let a few more arrive rather than write a small group."""
-        if not self._waiting:
-            self._wake.wait(0.5 if self.ready else 0.05)
-        if 0 < self.n_waiting < self._usual / 2 and not self._closing:
-            time.sleep(_GATHERING)  # an event would wake this thread for every single case
-        self._wake.clear()
 
     def _round(self) -> None:
         """Decide about one group, or find out why not."""
@@ -167,7 +160,6 @@ class Decider:
                 self._take_scored(replica, batch)
             self._decide(replica, row, total, batch)
             n_cases = sum(len(request.cases) for request in batch)
-            self._usual += (n_cases - self._usual) / 8
             if n_cases >= _MANY:
                 self._pace += ((time.monotonic() - started) / n_cases - self._pace) / 2
         except Exception as error:  # a thread that ends would leave every case without an answer
@@ -217,7 +209,7 @@ class Decider:
             batch.append(self._waiting.popleft())
             self._n_taken += len(batch[-1].cases)
             room -= len(batch[-1].cases)
-        stale = [request for request in batch if request.models != replica.models]
+        stale = [request for request in batch if request.models != (replica.model, replica.shadow)]
         cases = [case for request in stale for case in request.cases]
         started = time.monotonic()
         if cases:
@@ -225,7 +217,7 @@ class Decider:
             self._score_besides(cases, replica.shadow)
             self._was_quick = time.monotonic() - started < _QUICK
         for request in stale:
-            request.models = replica.models
+            request.models = replica.model, replica.shadow
 
     def _score(self, cases: list[Arrival], replica: Replica) -> None:
         """Give cases the scores of a model, or else a problem as their answer."""
@@ -261,7 +253,8 @@ class Decider:
     def _decide(self, replica: Replica, row: QueueRow, total: Any, batch: list[Request]) -> None:
         # Scores must be of the model that is in force after the changes of this group.
         swaps = any(request.kind in (log.MODEL, log.SHADOW) for request in batch)
-        later = [each for each in batch if each.cases and (swaps or each.models != replica.models)]
+        models = replica.model, replica.shadow
+        later = [each for each in batch if each.cases and (swaps or each.models != models)]
         batch[:] = [request for request in batch if request not in later]
         self._put_back(later)
         decided = [request for request in batch if request.kind == log.DECISION]

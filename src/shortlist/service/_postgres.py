@@ -136,10 +136,3 @@ class PostgresStore(Store):
         self._send(_BEGIN)
         self._send(_MARK)
         return self._send("COMMIT")
-
-    def rollback(self) -> None:
-        """Undo; a connection that cannot do that is closed."""
-        try:
-            self._send("ROLLBACK")
-        except Exception:
-            self.close()

@@ -139,8 +139,7 @@ class Replica:
 
     def _load(self, state: dict[str, Any]) -> None:
         saved: Any = state.get("controller")
-        is_saved = isinstance(saved, dict)
-        self.controller: Any = Controller.from_state(saved) if is_saved else saved
+        self.controller: Any = Controller.from_state(saved) if type(saved) is dict else saved
         self.identity: Any = state.get("identity")
         self.shadow = int(state.get("shadow", 0))
         if state["model"] != self.model:
@@ -153,11 +152,6 @@ class Replica:
         """Return the state of the controller as text, with the model in force."""
         known = {"model": self.model, "shadow": self.shadow, "controller": self.controller.state()}
         return json.dumps({**known, "identity": self.identity, "first": self.first})
-
-    @property
-    def models(self) -> tuple[int, int]:
-        """The model in force, and the one that decides nothing."""
-        return self.model, self.shadow
 
     # --- following -----------------------------------------------------------------------------
 
