@@ -6,6 +6,7 @@
 
 The tables are the confirming ones, KEEL's and everyday ones together, in an order that is drawn at
 random: `--tables` takes the first so many. Each is halved as in `compare.py`, with its first seed.
+Beside it are the ensembles that rank the lists of `fit`, without those of folds for single rows.
 
 AutoGluon is installed in an environment of its own, because it pins other versions. It gets the
 preset `best_quality`, average precision, no networks and one thread. Its limit counts the clock,
@@ -82,8 +83,9 @@ def run_half(config: Half) -> list[dict[str, Any]]:
     from sklearn.model_selection import train_test_split
 
     from shortlist import Capacity
+    from shortlist.learners import CapacityEnsembleClassifier
     from shortlist.metrics import detection_at_capacity
-    from studies.detection.compare import MULTIPLES, fit_as_command, scores_as_command
+    from studies.detection.compare import MULTIPLES
     from studies.detection.tables import load_table
 
     warnings.simplefilter("ignore")
@@ -94,9 +96,10 @@ def run_half(config: Half) -> list[dict[str, Any]]:
         scores, seconds = _by_autogluon(X_learn, learn, X_test, config.python)
     else:
         start = time.process_time()
-        fitted = fit_as_command(X_learn, learn, size=config.method)
-        seconds = time.process_time() - start
-        scores = scores_as_command(fitted.model, X_test)
+        ranking = CapacityEnsembleClassifier(
+            Capacity.multiple(2), rare_label=True, size=config.method, random_state=0
+        ).fit(X_learn, learn)
+        seconds, scores = time.process_time() - start, ranking.decision_function(X_test)
     found = {
         f"b{b}": round(detection_at_capacity(test, scores, Capacity.multiple(b)), 5)
         for b in MULTIPLES

@@ -10,8 +10,8 @@ through the log-odds of three inner folds says how far to trust a candidate. `th
 has what mixtures find: the log-odds of the ensemble, and those of one or several candidates, times
 their slopes, with a share of all weight.
 
-Mixtures were compared on the choosing tables. The confirming ones were looked at once, for the one
-that was chosen.
+Only the choosing tables were looked at, and nothing was chosen: no mixture is ahead of the thorough
+ensemble by more than its error.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from studies.tables import Table, mean_and_error, read_table, write_table
 
 HERE = Path(__file__).parent
 SHARES = (0.2, 0.35)
-_SEED = 0
+_SEED = 1
 
 
 def _catboost(depth: int, penalty: float, rate: float, stages: int = 300) -> Any:
