@@ -164,7 +164,7 @@ def test_every_step_from_standard_input(cases, new_cases, tmp_path):
         assert result.exit_code == 0, result.output
 
 
-@pytest.mark.parametrize("command", ["fit", "select", "flag", "evaluate", "export", "demo"])
+@pytest.mark.parametrize("command", ["fit", "select", "flag", "evaluate", "export"])
 def test_every_command_speaks_json(command):
     """And says so."""
     assert "--json" in run(command, "--help").stdout
@@ -235,7 +235,7 @@ def test_how_to_read_has_examples():
     import typer
 
     commands = typer.main.get_command(app).commands
-    for name in ("fit", "select", "flag", "evaluate", "report", "export"):
+    for name in ("fit", "select", "flag", "evaluate", "report"):
         (read,) = (option for option in commands[name].params if option.name == "read")
         for option in ("sep", "encoding", "decimal", "na", "date_format", "sheet"):
             assert f"--read {option}=" in read.help
