@@ -35,6 +35,7 @@ _MODULES = (
 )
 # Types of other packages that learners hold and that skops does not trust by default.
 _FOREIGN = (
+    "builtins.frozenset",
     "collections.OrderedDict",
     "fractions.Fraction",
     "lightgbm.basic.Booster",

@@ -52,11 +52,14 @@ def make_estimator(
         return CapacityEnsembleClassifier(
             capacity, rare_label=True, random_state=random_state, **options
         )
-    if learner in _AWARE:
-        made = _AWARE[learner](capacity, rare_label=True, random_state=random_state)
-    else:
-        made = make_learner(learner, random_state=random_state)
+    made = _make(learner, capacity, random_state)
     return Pipeline([("columns", prepare_columns(schema)), ("learner", made)])
+
+
+def _make(name: str, capacity: Capacity, random_state: int) -> Any:
+    if name in _AWARE:
+        return _AWARE[name](capacity, rare_label=True, random_state=random_state)
+    return make_learner(name, random_state=random_state)
 
 
 def prepare_columns(schema: TableSchema) -> ColumnTransformer:
