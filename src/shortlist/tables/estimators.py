@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import aware
 from .._core.arrays import Mask
-from .._core.validation import check_option
 from ..capacity import Capacity
 from ..exceptions import TableError
 from ..learners import CapacityEnsembleClassifier, make_learner
@@ -47,7 +46,6 @@ def make_estimator(
 
     `options` are for the ensemble; they do not concern a single learner.
     """
-    check_option("learner", learner, LEARNERS)
     if learner == "auto":
         return CapacityEnsembleClassifier(
             capacity, rare_label=True, random_state=random_state, **options
