@@ -79,10 +79,6 @@ class DatabaseTable:
         path = unquote(self.url.partition("://")[2])
         return None if self.system == "postgresql" else Path(path.removeprefix("/"))
 
-    def is_absolute(self) -> bool:
-        """Return False: reports may show the address."""
-        return False
-
     def without_password(self, text: str) -> str:
         """Return a text in which the password of the address does not occur."""
         for found in _PASSWORD.finditer(getattr(self, "url", text)):

@@ -97,8 +97,6 @@ def probabilities(model: Any, X: Any, classes: NDArray[Any]) -> Floats:
 
 def mean_scores(several: list[Scores]) -> Scores:
     """Average the scores of several models."""
-    if len(several) == 1:
-        return several[0]
     by_class = [scores.by_class for scores in several if scores.by_class is not None]
     return Scores(
         mean_of([scores.rare for scores in several]),
@@ -107,12 +105,12 @@ def mean_scores(several: list[Scores]) -> Scores:
 
 
 def mean_of(several: list[Floats]) -> Floats:
-    """Average arrays, added up in their order.
+    """Average arrays, added up in their order; one alone stays as it is.
 
     `numpy.mean` adds up in another order if the arrays have one number each; then the last digit of
     a row's score would depend on whether other rows come along.
     """
-    return functools.reduce(np.add, several) / len(several)
+    return several[0] if len(several) == 1 else functools.reduce(np.add, several) / len(several)
 
 
 def response_method_of(response_method: str, *models: Any) -> str:

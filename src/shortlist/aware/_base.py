@@ -172,10 +172,8 @@ class CapacityAwareBase(ClassifierMixin, BaseEstimator):
         return self.classes_[is_second.astype(np.intp)]
 
     def _checks(self) -> dict[str, Any]:
-        return {
-            "dtype": np.float64,
-            "ensure_all_finite": "allow-nan" if self._takes_gaps else True,
-        }
+        finite = "allow-nan" if self._takes_gaps else True
+        return {"dtype": np.float64, "ensure_all_finite": finite}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -734,8 +734,7 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
         """
         check_is_fitted(self)
         models = self.list_estimators_
-        several = [scoring.probabilities(model, X, self.classes_) for model in models]
-        return several[0] if len(several) == 1 else scoring.mean_of(several)
+        return scoring.mean_of([scoring.probabilities(each, X, self.classes_) for each in models])
 
     def score(
         self,
