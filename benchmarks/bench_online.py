@@ -17,6 +17,7 @@ from shortlist.online import (
     Controller,
     EmaController,
     QuantileTracker,
+    WindowController,
 )
 
 
@@ -30,6 +31,7 @@ def _makers(calibration: np.ndarray) -> dict[str, Callable[[], Controller]]:
     }
     return {
         "EmaController": lambda: EmaController(**rate),
+        "WindowController, 5,000": lambda: WindowController(**rate),
         "QuantileTracker": lambda: QuantileTracker(**rate),
         "QuantileTracker, burst 10": lambda: QuantileTracker(**rate, burst=10),
         "BudgetController": lambda: BudgetController(**count),

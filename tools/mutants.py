@@ -265,7 +265,7 @@ MUTANTS = [
     Mutant("a case that is asked for takes no slot", "online/_pacing.py", "    ints[USED] += 1\n", "    ints[USED] += 0\n", PULL),
     Mutant("one slot more for waiting cases", "online/_pacing.py", "    if to_use <= 0:", "    if to_use < 0:", PULL),
     Mutant("a case is handed out again", "online/_pull.py", "case = self._flagged.pop(0)", "case = self._flagged[0]", PULL),
-    Mutant("a decision lets patience end unnoticed", "online/_pull.py", "        if not self._reach(moment):\n            return Decision(", "        if self._time.is_refused(moment):\n            return Decision(", PULL),
+    Mutant("a decision lets patience end unnoticed", "online/controller.py", "        if not self._reach(moment):\n            return Decision(False, math.inf, REASONS[MOMENT_REFUSED], 0.0)\n        number", "        if self._time.is_refused(moment):\n            return Decision(False, math.inf, REASONS[MOMENT_REFUSED], 0.0)\n        number", PULL),
     Mutant("a case that waits is forgotten", "online/_pull.py", "        if known is None and id in self._here:", "        if known is None and id in ():", PULL),
     Mutant("patience never ends", "online/_pull.py", 'ends, closes = case.since + self.options["patience"]', "ends, closes = math.inf", PULL),
     Mutant("a restart forgets waiting cases", "online/_pull.py", "            self._wait(_read_case(case))", "            _read_case(case)", PULL),

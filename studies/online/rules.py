@@ -14,9 +14,9 @@ from shortlist.online import (
     Controller,
     EmaController,
     QuantileTracker,
+    WindowController,
 )
 from studies.online.streams import Stream
-from studies.online.window import WindowController
 
 Rule = Callable[[Stream], np.ndarray]
 

@@ -21,6 +21,7 @@ from shortlist.online.decisions import (
     PROBE_WITHOUT_SLOT,
     REASONS,
     SEEN_BEFORE,
+    Decision,
     DecisionBatch,
     is_flag,
 )
@@ -101,8 +102,14 @@ def _one_by_one(controller: Controller, scores: Any, times: Any, ids: Any = None
     ]
 
 
+def decision_of(batch: DecisionBatch, i: int) -> Decision:
+    """Return the decision about item `i` of a batch, as `decide` would return it."""
+    flag, threshold, code, probability = (column[i].item() for column in batch)
+    return Decision(flag, threshold, REASONS[code], probability)
+
+
 def _same(one_by_one: list[Any], batch: DecisionBatch) -> bool:
-    return one_by_one == [batch.decision(i) for i in range(len(one_by_one))]
+    return one_by_one == [decision_of(batch, i) for i in range(len(one_by_one))]
 
 
 def _plain(controller: Controller) -> str:

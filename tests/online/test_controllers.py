@@ -8,6 +8,7 @@ from shortlist.online import (
     BudgetController,
     EmaController,
     QuantileTracker,
+    WindowController,
 )
 from tests.online.checks import (
     CHECKS,
@@ -27,6 +28,7 @@ RATE = Capacity.fraction(0.1)
 TIMED = {"period": 60.0, "expected_arrivals": 60}
 MAKERS = {
     "ema": lambda: EmaController(RATE, calibration_scores=SCORES),
+    "window": lambda: WindowController(RATE, calibration_scores=SCORES, window=100),
     "tracker": lambda: QuantileTracker(RATE, calibration_scores=SCORES),
     "tracker, few scores": lambda: QuantileTracker(
         Capacity.count(1, per=200), calibration_scores=[0.0, 0.0, 1.0], step=0.5

@@ -51,7 +51,6 @@ class FixedController(Controller):
         super().__init__(
             capacity, calibration_scores=calibration_scores, clock=clock, remember=remember
         )
-        self.check_capacity(capacity)
         threshold = np.quantile(calibration_scores, 1 - capacity.as_fraction())
         self.state_floats = np.array([threshold, 0.0])
         self.state_ints = np.zeros(0, dtype=np.int64)

@@ -15,7 +15,7 @@ from shortlist.online import (
     CalendarPeriod,
     QuantileTracker,
 )
-from tests.online.checks import check_controller
+from tests.online.checks import check_controller, decision_of
 
 BERLIN = ZoneInfo("Europe/Berlin")
 TEXTS = [
@@ -127,6 +127,6 @@ def test_ids_of_a_bundle_are_those_of_one_at_a_time(known, bundle, size):
     found = []
     for ids in (known, bundle):
         batch = together.decide_many(np.array(ids) / 6, ids=np.array(ids, dtype=int))
-        found += [batch.decision(i) for i in range(len(ids))]
+        found += [decision_of(batch, i) for i in range(len(ids))]
     assert found == expected
     assert together.state() == alone.state()

@@ -15,9 +15,9 @@ from shortlist.online import (
     Controller,
     EmaController,
     QuantileTracker,
+    WindowController,
 )
 from shortlist.online import _pacing as ledger
-from studies.online.window import WindowController
 from tests.online.checks import ARRAYS, array_of, with_array, with_digest, with_number
 
 DAY = 86_400.0

@@ -8,9 +8,10 @@ from shortlist.exceptions import CapacityError
 from shortlist.online import (
     EmaController,
     QuantileTracker,
+    WindowController,
 )
 
-CONTROLLERS = [QuantileTracker, EmaController]
+CONTROLLERS = [QuantileTracker, WindowController, EmaController]
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from shortlist.online import (
     Controller,
     EmaController,
     QuantileTracker,
+    WindowController,
 )
 
 SCORES = np.random.default_rng(0).normal(size=60)
@@ -21,6 +22,7 @@ TIMED = {"period": 50.0, "expected_arrivals": 40}
 RATE, K, BURST = Capacity.fraction(0.1), 4, 2
 MAKERS = {
     "ema": lambda: EmaController(RATE, calibration_scores=SCORES),
+    "window": lambda: WindowController(RATE, calibration_scores=SCORES, window=30),
     "tracker": lambda: QuantileTracker(RATE, calibration_scores=SCORES, step=0.5),
     "bucket": lambda: QuantileTracker(RATE, calibration_scores=SCORES, burst=BURST, step=1),
     "budget": lambda: BudgetController(Capacity.count(K), calibration_scores=SCORES, **TIMED),

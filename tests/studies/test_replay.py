@@ -9,11 +9,10 @@ from numpy.testing import assert_array_equal
 
 from shortlist import Capacity
 from shortlist.exceptions import CapacityError
-from shortlist.online import BudgetController, QuantileTracker
+from shortlist.online import BudgetController, QuantileTracker, WindowController
 from shortlist.worth import expected_worth
 from studies.online.replay import ReplayDisplay, replay
 from studies.online.streams import SCENARIOS, simulate_stream
-from studies.online.window import WindowController
 
 
 def test_a_replay_by_hand():

@@ -2,9 +2,9 @@
 
 from ._alarms import DriftAlarm
 from ._budget import BudgetController
-from ._ema import EmaController
 from ._pull import PullController, WaitingCase
 from ._tracker import QuantileTracker
+from ._window import EmaController, WindowController
 from .cases import EntityCases
 from .controller import Controller
 from .decisions import Decision
@@ -22,4 +22,5 @@ __all__ = [
     "PullController",
     "QuantileTracker",
     "WaitingCase",
+    "WindowController",
 ]

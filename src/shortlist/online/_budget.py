@@ -178,7 +178,6 @@ class BudgetController(Controller):
             expected_effort=expected_effort,
             prevalence=prevalence,
         )
-        self.check_capacity(capacity)
         scores = check_calibration_scores(calibration_scores)
         self.state_floats, self.state_ints = self._first_state(scores)
         self.apply_capacity(capacity)

@@ -18,7 +18,7 @@ from ..exceptions import CapacityError
 from ._budget import BudgetController
 from ._inputs import TailScale, check_score
 from ._pacing import take_flag
-from .decisions import MOMENT_REFUSED, REASONS, SEEN_BEFORE, Decision
+from .decisions import REASONS, SEEN_BEFORE, Decision
 from .periods import read_period
 
 
@@ -150,7 +150,7 @@ class PullController(BudgetController):
         with self.lock:
             if self._repeat(id) is not None or not self._reach(moment):
                 return False
-            super()._decide_new(score, moment, None, 1, deciding=False)
+            self._decide_new(score, moment, None, 1, deciding=False)
             self._keep(id, False, math.inf, 0.0)
             self._wait(WaitingCase(id, score, self.now))
             return True
@@ -209,19 +209,11 @@ class PullController(BudgetController):
             return Decision(False, math.inf, REASONS[SEEN_BEFORE], 0.0)
         return known
 
-    def _decide_new(
-        self, score: float, moment: float, id: Any, work: int, deciding: bool = True
-    ) -> Decision:
-        """Settle first what is due: an item must not move the clock past the end of a patience."""
-        if not self._reach(moment):
-            return Decision(False, math.inf, REASONS[MOMENT_REFUSED], 0.0)
-        return super()._decide_new(score, moment, id, work, deciding)
-
     def _are_plain(self, moments: Floats, ids: list[Any] | None) -> bool:
         return not self._here and super()._are_plain(moments, ids)
 
     def _reach(self, moment: float) -> bool:
-        """Settle all cases whose patience ends until a moment, unless the moment is refused."""
+        """Settle first all cases whose patience ends until a moment, unless that is refused."""
         if self._time.is_refused(moment):
             return False
         while self._waiting:
@@ -234,7 +226,7 @@ class PullController(BudgetController):
             else:
                 self._settle(number, case, ends)
         self._make_due_changes(moment)
-        self._time.move_to(moment)
+        self._time.now = max(self.now, moment)
         return True
 
     def _last_moment(self) -> float:

@@ -133,14 +133,8 @@ class QuantileTracker(Controller):
         burst: int | None = None,
         **shared: Any,
     ) -> None:
-        super().__init__(
-            capacity,
-            calibration_scores=calibration_scores,
-            step=step,
-            burst=burst,
-            **check_shared(shared),
-        )
-        self.check_capacity(capacity)
+        options = {"step": step, "burst": burst, **check_shared(shared)}
+        super().__init__(capacity, calibration_scores=calibration_scores, **options)
         head = [0.0, 0.0, 0.0, self.options["step"], *self.scale.range, 0.0, 0.0]
         self.state_floats = np.concatenate([head, self.scale.knots.ravel()])
         tokens = self._most_tokens()

@@ -9,7 +9,6 @@ import math
 import threading
 from collections import OrderedDict
 from fractions import Fraction
-from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -52,8 +51,8 @@ class Controller:
     the other. Everything that a controller learns lives in `state_floats` and `state_ints`, which
     its two compiled functions read and change. A subclass provides these functions, the two methods
     below that raise `NotImplementedError`, and a constructor. That one passes its own arguments on
-    to this one as options, by the same names; then it checks the capacity, makes the two arrays and
-    applies the capacity to them.
+    to this one as options, by the same names; then it makes the two arrays and applies the capacity
+    to them.
 
     Parameters
     ----------
@@ -94,8 +93,7 @@ class Controller:
     compiled_step: ClassVar[Any]
     #: ``loop(items, deciding, answers, floats, ints)`` does the same for arrays: `items` are the
     #: scores, times, works and numbers, `answers` the codes, thresholds and probabilities to fill.
-    #: Without one, the step is called for each item.
-    compiled_loop: ClassVar[Any] = None
+    compiled_loop: ClassVar[Any]
 
     def __init__(
         self,
@@ -119,6 +117,7 @@ class Controller:
         self.scale = TailScale.from_scores(check_calibration_scores(calibration_scores))
         self.state_floats: Floats = np.zeros(0)
         self.state_ints: NDArray[np.int64] = np.zeros(0, np.int64)
+        self.check_capacity(capacity)
 
     @property
     def now(self) -> float:
@@ -439,11 +438,11 @@ class Controller:
             return Decision(False, math.inf, REASONS[code], 0.0)
 
     def _reach(self, moment: float) -> bool:
-        """Move the clock on without an item, unless the moment is refused."""
+        """Move the clock on, and make the changes that are due, unless the moment is refused."""
         if self._time.is_refused(moment):
             return False
         self._make_due_changes(moment)
-        self._time.move_to(moment)
+        self._time.now = max(self._time.now, moment)
         return True
 
     def _repeat(self, id: Any) -> Decision | None:
@@ -458,16 +457,14 @@ class Controller:
         self, score: float, moment: float, id: Any, work: int, deciding: bool = True
     ) -> Decision:
         """Decide about one item whose id is new, unless its moment is refused."""
-        time = self._time
-        if time.is_refused(moment):
+        if not self._reach(moment):
             return Decision(False, math.inf, REASONS[MOMENT_REFUSED], 0.0)
-        self._make_due_changes(moment)
         number = 1.0
         if self._probe_key is not None and deciding:
             number = uniform_number(self._probe_key, id, self.n_items)
         code, threshold, probability = self.compiled_step(
             score,
-            time.count_one(moment),
+            self._time.count_one(moment),
             deciding,
             work,
             number,
@@ -523,8 +520,7 @@ class Controller:
         batch = DecisionBatch.empty(scores.size)
         items = scores, self._time.count_many(moments), work, numbers
         answers = batch.codes, batch.thresholds, batch.probabilities
-        loop = self.compiled_loop or partial(_call_for_each, self.compiled_step)
-        loop(items, deciding, answers, self.state_floats, self.state_ints)
+        self.compiled_loop(items, deciding, answers, self.state_floats, self.state_ints)
         batch.flagged[:] = is_flag(batch.codes)
         kept = batch.flagged, batch.thresholds, batch.probabilities
         for id, *answer in zip(ids or (), *(each.tolist() for each in kept), strict=False):
@@ -540,12 +536,6 @@ class Controller:
     def _change_capacity(self, capacity: Capacity) -> None:
         self.apply_capacity(capacity)
         self.capacity = capacity
-
-
-def _call_for_each(step: Any, items: Any, deciding: bool, answers: Any, *arrays: Any) -> None:
-    for i, (score, at, work, number) in enumerate(zip(*items, strict=True)):
-        found = step(score, at, deciding, work, number, *arrays)
-        answers[0][i], answers[1][i], answers[2][i] = found
 
 
 def _to_text(array: NDArray[Any]) -> str:

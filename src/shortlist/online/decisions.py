@@ -109,8 +109,3 @@ class DecisionBatch(NamedTuple):
             batch.flagged[i], batch.codes[i] = flag, REASONS.index(reason)
             batch.thresholds[i], batch.probabilities[i] = threshold, probability
         return batch
-
-    def decision(self, i: int) -> Decision:
-        """Return the decision about item `i` as :meth:`~Controller.decide` would return it."""
-        flag, threshold, code, probability = (column[i].item() for column in self)
-        return Decision(flag, threshold, REASONS[code], probability)
