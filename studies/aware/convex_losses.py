@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.special import expit, softmax
 
 from shortlist._core.arrays import Doubles, Mask
 from shortlist.aware import CapacityAwareLinearClassifier
-from shortlist.aware._top_losses import TopLoss, solve_threshold, through_threshold
+from shortlist.aware._top_losses import TopLoss
+
+_FAR = 40.0  # beyond this the logistic function is 0 or 1 in double precision
 
 
 def pat_mat_loss(scores: Doubles, is_rare: Mask, fraction: float) -> TopLoss:
@@ -24,7 +27,8 @@ def pat_mat_loss(scores: Doubles, is_rare: Mask, fraction: float) -> TopLoss:
     def excess(threshold: float) -> float:
         return float(np.mean(np.logaddexp(0, scores - threshold))) - fraction
 
-    threshold = solve_threshold(excess, scores)
+    low, high = float(scores.min()) - _FAR, float(scores.max()) + _FAR
+    threshold = float(brentq(excess, low, high, xtol=1e-9))
     weights = expit(scores - threshold)
     return _convex(scores, is_rare, threshold, weights / weights.sum())
 
@@ -49,7 +53,9 @@ def top_push_loss(scores: Doubles, is_rare: Mask, fraction: float) -> TopLoss:
 def _convex(scores: Doubles, is_rare: Mask, threshold: float, weights: Doubles) -> TopLoss:
     below = threshold - scores[is_rare]
     value, pulls = float(np.logaddexp(0, below).mean()), expit(below) / below.size
-    return through_threshold(value, pulls, weights, is_rare, threshold)
+    gradient = pulls.sum() * weights
+    gradient[is_rare] -= pulls
+    return TopLoss(value, gradient, threshold)
 
 
 class PatMatClassifier(CapacityAwareLinearClassifier):

@@ -146,9 +146,7 @@ class Units(NamedTuple):
 
     def count(self, amount: Fraction) -> int:
         """Return how many units fit into an exact amount."""
-        return (
-            amount.numerator * self.unit.denominator // (amount.denominator * self.unit.numerator)
-        )
+        return amount // self.unit
 
 
 def count_in_units(efforts: Doubles) -> Units:

@@ -18,8 +18,6 @@ from .._core.validation import check_count, check_number
 from ..capacity import Capacity
 from ._base import CapacityAwareBase, detected, preferred
 
-__all__ = ["CapacityAwareBoostingClassifier"]
-
 _FEWEST_ROUNDS = 25
 _PER_DOUBLING = 2
 # Weights of a rare item beyond which one class counts for nothing.

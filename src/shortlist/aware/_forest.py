@@ -16,8 +16,6 @@ from .._core.validation import check_count, check_number
 from ..capacity import Capacity
 from ._base import CapacityAwareBase, detected_within, wider_limits
 
-__all__ = ["CapacityAwareForestClassifier"]
-
 # In every second tree with large leaves: with few items, 1 % of them is not a large leaf.
 _FEWEST_IN_LEAF = 20
 # Share of the features that each split of a random tree with large leaves chooses among.
@@ -195,19 +193,16 @@ class CapacityAwareForestClassifier(CapacityAwareBase):
         ]
 
     def _pair(self, leaf: int, max_features: Any, rng: np.random.Generator) -> list[Any]:
-        random, extra = (
-            {
-                "min_samples_leaf": leaf,
-                "bootstrap": True,
-                "oob_score": True,
-                "random_state": seed,
-                "n_jobs": self.n_jobs,
-            }
-            for seed in rng.integers(2**31, size=2).tolist()
-        )
+        own = {
+            "min_samples_leaf": leaf,
+            "bootstrap": True,
+            "oob_score": True,
+            "n_jobs": self.n_jobs,
+        }
+        first, second = rng.integers(2**31, size=2).tolist()
         return [
-            RandomForestClassifier(max_features=max_features, **random),
-            ExtraTreesClassifier(max_features=None, **extra),
+            RandomForestClassifier(max_features=max_features, random_state=first, **own),
+            ExtraTreesClassifier(max_features=None, random_state=second, **own),
         ]
 
     def _compare(self, large: Doubles, small: Doubles, is_rare: Mask) -> bool:

@@ -15,8 +15,6 @@ from numba import njit
 
 from .._core.arrays import Doubles, Rows
 
-__all__ = ["GreedyPath", "greedy_path"]
-
 _BLOCK = 128  # items counted before checking whether they are enough
 
 

@@ -15,8 +15,6 @@ from ..capacity import Capacity
 from ._base import CapacityAwareBase
 from ._top_losses import detection_loss
 
-__all__ = ["CapacityAwareLinearClassifier"]
-
 _MAX_ITERATIONS = 200
 
 

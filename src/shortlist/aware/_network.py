@@ -20,8 +20,6 @@ from ..capacity import Capacity
 from ._base import CapacityAwareBase
 from ._top_losses import Lagrangian, detection_loss
 
-__all__ = ["CapacityAwareNetworkClassifier"]
-
 Singles = NDArray[np.float32]  # twice as fast as double precision, and precise enough to train
 
 _ROWS_AT_A_TIME = 1 << 14

@@ -17,8 +17,6 @@ from ..capacity import Capacity
 from ._base import WIDER, CapacityAwareBase, detected_within, wider_limits
 from ._greedy import greedy_path
 
-__all__ = ["CapacityAwareSVC"]
-
 TIE_BREAKS = ("first", "wider")
 SELECTIONS = ("paper", "cross-fit")
 

@@ -7,7 +7,6 @@ score moves the threshold. With :math:`\ell` decreasing in the margin, the loss 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -49,12 +48,16 @@ def detection_loss(scores: Doubles, is_rare: Mask, fraction: float) -> TopLoss:
     def smooth_flags(threshold: float) -> Doubles:
         return expit(_SHARPNESS * (scores - threshold))
 
-    threshold = solve_threshold(lambda t: float(smooth_flags(t).mean()) - fraction, scores)
+    low, high = float(scores.min()) - _FAR, float(scores.max()) + _FAR
+    threshold = float(brentq(lambda t: smooth_flags(t).mean() - fraction, low, high, xtol=1e-9))
     flagged = smooth_flags(threshold)
     slopes = _SHARPNESS * flagged * (1 - flagged)
     missed = 1 - float(flagged[is_rare].mean())
     pulls = slopes[is_rare] / np.count_nonzero(is_rare)
-    return through_threshold(missed, pulls, slopes / slopes.sum(), is_rare, threshold)
+    # Moving an item moves the threshold, and with it all rare items.
+    gradient = pulls.sum() * (slopes / slopes.sum())
+    gradient[is_rare] -= pulls
+    return TopLoss(missed, gradient, threshold)
 
 
 class Lagrangian:
@@ -96,18 +99,3 @@ class Lagrangian:
         gradient[:, is_rare] -= slopes[:, is_rare] / np.count_nonzero(is_rare)
         self.prices = np.maximum(0.0, self.prices + self.step * self._units * excess)
         return gradient
-
-
-def through_threshold(
-    value: float, pulls: Doubles, weights: Doubles, is_rare: Mask, threshold: float
-) -> TopLoss:
-    """Combine the pull of each rare item with that of the items that set the threshold."""
-    gradient = pulls.sum() * weights
-    gradient[is_rare] -= pulls
-    return TopLoss(value, gradient, threshold)
-
-
-def solve_threshold(excess: Callable[[float], float], scores: Doubles) -> float:
-    """Return where an excess, which falls with the threshold, is 0."""
-    low, high = float(scores.min()) - _FAR, float(scores.max()) + _FAR
-    return float(brentq(excess, low, high, xtol=1e-9))

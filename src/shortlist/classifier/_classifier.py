@@ -49,8 +49,6 @@ from ..thresholds.terms import Terms, largest_effort
 from ..worth import check_worth
 from ._controllers import controller_of
 
-__all__ = ["CapacityClassifier"]
-
 _FOLDS, _HELD_OUT = 10, 0.5  # with cv="auto"
 _CALIBRATION_FOLDS = 5
 # The smallest number above 0: a flagged tie lies on the threshold, and still on its right side.

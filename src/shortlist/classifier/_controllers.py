@@ -10,8 +10,6 @@ from ..exceptions import CapacityError
 from ..online import BudgetController, Controller, QuantileTracker
 from ..thresholds.rules import Rule
 
-__all__ = ["controller_of"]
-
 
 def controller_of(rule: Rule, capacity: Capacity | None, options: dict[str, Any]) -> Controller:
     """Return a controller for the capacity, or that of the rule, from its calibration scores."""

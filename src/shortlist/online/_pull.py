@@ -99,12 +99,7 @@ class PullController(BudgetController):
     """
 
     def __init__(
-        self,
-        capacity: Capacity,
-        *,
-        calibration_scores: ArrayLike,
-        patience: float,
-        **options: Any,
+        self, capacity: Capacity, *, calibration_scores: ArrayLike, patience: float, **options: Any
     ) -> None:
         super().__init__(capacity, calibration_scores=calibration_scores, **options)
         if self.counts_work or self.has_probes or not self.is_timed:
