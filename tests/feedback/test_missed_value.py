@@ -249,3 +249,17 @@ def test_a_list_with_values_draws_by_expected_loss_in_any_order_of_rows():
     below = picked.probabilities < 1
     assert np.corrcoef((p * values)[below], picked.probabilities[below])[0, 1] > 0.5
     assert picked.probabilities[below].sum() == pytest.approx(30)
+
+
+def test_cases_that_could_not_be_drawn_may_all_be_rare():
+    """Half of the cases had no probe: 50 rare ones among them, worth 500, are within the ends."""
+    reasons = ["probe"] * 10 + ["not selected"] * 190
+    chances = [0.1] * 100 + [0.0] * 100
+    outcomes = [False] * 10 + [None] * 190
+    answer = estimate_missed(outcomes, reasons, chances, values=[10] * 200, challenger=[True] * 200)
+    assert answer.missed == answer.missed_low == 0
+    assert answer.missed_high >= 100
+    assert answer.value.missed_high >= 1_000
+    assert answer.challenger.gained_high >= 100
+    drawable = estimate_missed(outcomes[:100], reasons[:100], chances[:100], values=[10] * 100)
+    assert answer.missed_high == drawable.missed_high + 100

@@ -1,5 +1,7 @@
 """Probes keep the length of a list, are drawn uniformly, and say how likely they were."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
 from shortlist import Capacity, CapacityClassifier, select
+from shortlist._core.probing import draw_probes
 from shortlist.datasets import make_fraud
 
 batches = st.tuples(
@@ -79,6 +82,32 @@ def test_a_share_of_less_than_one_probe_warns():
     """Five slots have no tenth: nothing is drawn, and that is said."""
     with pytest.warns(UserWarning, match="less than one probe"):
         select(np.arange(50.0), Capacity.count(5), probe=0.1)
+
+
+def test_no_probe_in_a_small_segment_warns():
+    """Of 3 and 20 slots, a fifth is no probe and four: cases of the first cannot be drawn."""
+    flagged = np.arange(200) % 100 < np.repeat([3, 20], 100)
+    numbers = np.random.default_rng(0).random(200)
+    with pytest.warns(UserWarning, match="less than one probe for 97 cases below the cut"):
+        drawn = draw_probes(
+            flagged,
+            -np.arange(200.0),
+            np.zeros_like,
+            numbers.__getitem__,
+            Fraction(1, 5),
+            groups=np.repeat([0, 1], 100),
+        )
+    assert np.all(drawn.probabilities[3:100] == 0)
+    assert drawn.is_probe.sum() == 4
+
+
+def test_probes_by_loss_need_probabilities_and_cases():
+    """Scores that are no probabilities have no expected loss; without cases nothing is drawn."""
+    alike = select(
+        np.arange(-5, 5.0), Capacity.count(4), values=np.ones(10), probe=0.5, return_details=True
+    )
+    assert set(alike.probabilities[:8]) == {1 / 4}
+    assert select([], Capacity.count(4), values=[], probe=0.5).size == 0
 
 
 @pytest.mark.parametrize("probe", [-0.1, 1.5, float("nan"), "some", True])

@@ -125,12 +125,18 @@ def test_a_history_is_paid_for(rate, slots, invited):
         assert without > Fraction("0.05")
 
 
+def test_far_more_slots_than_cases_invite_everyone():
+    """A trillion slots for two cases take no memory."""
+    assert count_invitations(10**12, chances=[0.5, 0.6]) == 2
+
+
 @pytest.mark.parametrize(
     ("slots", "who", "message"),
     [
         (50, {}, "in one way"),
         (50, {"rate": 0.5, "history": (1, 2)}, "in one way"),
         (50, {"rate": 0}, "nobody comes"),
+        (2**63, {"rate": 0.5}, "slots must be a whole number from 0 to 1,000,000,000,000"),
         (50, {"rate": 1e-30}, "rate=1e-30 is too small for 50 slots"),
         (0, {"rate": 1e-30}, "rate=1e-30 is too small for 0 slots"),
         (50, {"rate": 1.5}, "between 0 and 1; got 1.5"),
@@ -140,9 +146,9 @@ def test_a_history_is_paid_for(rate, slots, invited):
         (50, {"history": (310.9, 520)}, "such as"),
         (50, {"history": (3,)}, "such as"),
         (50, {"chances": 0.5}, "a list of probabilities"),
-        (-1, {"rate": 0.5}, "whole number of at least 0"),
-        (2.5, {"rate": 0.5}, "whole number of at least 0"),
-        ([], {"rate": 0.5}, "whole number of at least 0"),
+        (-1, {"rate": 0.5}, "whole number from 0"),
+        (2.5, {"rate": 0.5}, "whole number from 0"),
+        ([], {"rate": 0.5}, "whole number from 0"),
         ([5] * 18, {"rate": 0.5}, "needs at least 19"),
         ([5] * 38, {"history": (5, 9)}, "needs at least 39"),
     ],

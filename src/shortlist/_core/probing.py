@@ -67,7 +67,7 @@ def expected_losses(probabilities: Floats, values: Doubles) -> Doubles:
 
     As much by the base rate as by the model, which may be wrong about a large value.
     """
-    return values * (probabilities + probabilities.mean())
+    return values * (probabilities + probabilities.sum() / max(probabilities.size, 1))
 
 
 def draw_probes(
@@ -117,10 +117,11 @@ def draw_probes(
             drawn = part[np.argsort(draw_keys(part), kind="stable")[:n_drawn]]
             result.flagged[drawn] = result.is_probe[drawn] = True
             result.probabilities[part] = n_drawn / part.size
-    if probe > 0 and flagged.any() and not result.is_probe.any():
+    if probe > 0 and flagged.any() and (n_never := np.count_nonzero(result.probabilities == 0)):
         warn_user(
-            f"A share of {float(probe):g} of {int(flagged.sum())} slots is less than one probe: "
-            "nothing is drawn below the cut. Raise probe=..., or leave it out.",
+            f"A share of {float(probe):g} of {int(flagged.sum())} slots is less than one probe for "
+            f"{n_never:,} cases below the cut: what is missed among them stays unknown. Raise "
+            "probe=..., or leave it out.",
             UserWarning,
         )
     return result

@@ -169,7 +169,9 @@ def estimate_missed(
         outcome; they are counted. The outcome of a ``"probe without a slot"`` stays unknown.
     probabilities : array-like of shape (n_items,)
         The probability with which each case below the cut was drawn, as answered when it was
-        decided. Probes must have one.
+        decided. Probes must have one. Cases listed with a probability of 0, such as those of a
+        segment with too few slots for a probe, are not part of the estimate; all of them may be
+        rare at the upper ends.
     ids : array-like of shape (n_items,), default=None
         Identifiers; an id that comes twice is an error.
     periods : array-like of shape (n_items,), default=None
@@ -277,7 +279,7 @@ def _rare_below(reviews: Reviews, below: int | None, error: float) -> Interval:
         return Interval(0.0, math.inf if below is None else float(below))
     most = reviews.strata(reviews.is_rare | reviews.is_unknown)[0]
     low = count_interval(hits, shares, error=error).low
-    high = count_interval(most, shares, error=error).high
+    high = count_interval(most, shares, error=error).high + reviews.count(reviews.never_drawn)
     return Interval(low, high if below is None else min(high, float(below)))
 
 
@@ -293,6 +295,7 @@ def _judge_challenger(reviews: Reviews, error: float) -> ChallengerResult | None
     return ChallengerResult(
         estimated_count(hits, shares),
         count_interval(hits, shares, error=error).low,
-        count_interval(most, shares, error=error).high,
+        count_interval(most, shares, error=error).high
+        + reviews.count(reviews.never_drawn & chosen),
         reviews.count(lost),
     )

@@ -52,6 +52,11 @@ class Reviews:
         hits = np.bincount(codes[(marked & self.is_probe)[below]], minlength=shares.size)
         return hits.astype(np.intp), shares, drawn.astype(np.intp)
 
+    @property
+    def never_drawn(self) -> Mask:
+        """Cases below the cut that no probe stands for: each of them may be rare."""
+        return ~(self.is_selected | self.is_probe) & (self.probabilities == 0)
+
     def count_cases(self, n_cases: int | None) -> int | None:
         """Return how many cases there were; unknown if only reviewed ones are listed."""
         if n_cases is None:

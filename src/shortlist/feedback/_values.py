@@ -117,7 +117,8 @@ def _value_below(
     weights = np.zeros(values.size)  # how much a case stands for, if it is drawn
     np.divide(values, reviews.probabilities, out=weights, where=below & (reviews.probabilities > 0))
     unit = _largest_drawn(values[below], weights[below]) if all_listed else largest / shares.min()
-    drawn, large = reviews.is_probe & (weights <= unit), below & (weights > unit)
+    drawn = reviews.is_probe & (weights <= unit)
+    large = below & (weights > unit) | reviews.never_drawn
     scaled = weights / (unit or 1.0)
     low = unit * total_lower(scaled[drawn & rare], error=error / 2)
     high = unit * total_upper(scaled[drawn & maybe], error=error / 2)

@@ -417,7 +417,9 @@ class Candidates:
                 "probe=... is a share of the slots, and with efforts the capacity is a budget of "
                 "work. Limit the number of flags, or leave probes out."
             )
-        ranked_by, _ = in_order_of_worth(self.scores, self.values, None)
+        ranked_by, losses = in_order_of_worth(self.scores, self.values, None)[0], None
+        if self.values is not None and not np.isnan(found.gain):  # scores are probabilities
+            losses = expected_losses(self.scores, self.values)
         drawn = draw_probes(
             found.flagged,
             lift(ranked_by) if self.lifted else ranked_by,
@@ -425,7 +427,7 @@ class Candidates:
             draw_keys,
             probe,
             groups=self.segments,
-            losses=None if self.values is None else expected_losses(self.scores, self.values),
+            losses=losses,
         )
         gain = float(self._gains[drawn.flagged].sum())
         gap = found.gain + found.gap - gain

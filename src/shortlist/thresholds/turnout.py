@@ -19,6 +19,7 @@ __all__ = ["count_invitations"]
 
 #: More than the relative error of computed probabilities.
 _SLACK = 1 + 1e-9
+_MOST_SLOTS = 10**12
 
 
 def count_invitations(
@@ -121,6 +122,7 @@ def _count_equal(slots: Ints, rate: float, limit: Fraction) -> int:
 
 def _count_unequal(slots: Ints, chances: Doubles, limit: Fraction) -> int:
     """Count cases down a list, with the law of how many of them come."""
+    slots = np.minimum(slots, chances.size)  # more cannot come
     law = np.zeros(int(slots.max()) + 2)  # the last entry is for all larger numbers
     law[0] = 1.0
     for n_before, chance in enumerate(chances.tolist()):
@@ -142,9 +144,11 @@ def _holds(overruns: Doubles, limit: Fraction) -> bool:
 def _check_slots(slots: Any) -> tuple[Ints, int]:
     """Return the numbers of slots, and 1 if the next one is not among them; otherwise 0."""
     values = np.atleast_1d(np.asarray(slots))
-    if values.ndim > 1 or values.dtype.kind not in "iu" or not values.size or values.min() < 0:
+    is_whole = values.ndim == 1 and values.dtype.kind in "iu" and values.size
+    if not is_whole or values.min() < 0 or values.max() > _MOST_SLOTS:
         raise ValueError(
-            f"slots must be a whole number of at least 0, or a list of such numbers; got {slots!r}."
+            f"slots must be a whole number from 0 to {_MOST_SLOTS:,}, or a list of such numbers; "
+            f"got {slots!r}."
         )
     return values.astype(np.int64), np.ndim(slots)
 
