@@ -191,7 +191,7 @@ MUTANTS = [
     Mutant("nothing to learn from is no reason to draw again", "_core/folds.py", "if all(_can_learn(codes, drawn[units] != fold) for fold in left_out):", "if True:", RANDOM_PARTS),
     # Folds
     Mutant("worst cases without the tail", "thresholds/guarantees.py", "stats.beta.sf(worst, a + 1, b) / error * a", "stats.beta.sf(worst, a, b) / error * a", FOLDS),
-    Mutant("ties near the cut not lifted", "thresholds/rules.py", "cuts.flag(lift(scores), ", "cuts.flag(scores, ", FOLDS),
+    Mutant("ties near the cut not lifted", "thresholds/rules.py", "flag_with_keys(lift(scores), ", "flag_with_keys(scores, ", FOLDS),
     Mutant("one model for all folds", "classifier/_classifier.py", "self._score(scoring.take_rows(X, own), fold) for own, fold in pairs", "self._score(scoring.take_rows(X, own), 0) for own, fold in pairs", EVERY_ROW),
     Mutant("lists rank by a model, whose threshold is that of another", "classifier/_classifier.py", "if len(splits) == 1:", "if len(splits) == 0:", LISTS),
     Mutant("arrays forget the names", "_core/ids.py", "named = names is not None and len(names) == n_columns", "named = False", ("tests/thresholds/test_hashing.py",)),

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from itertools import product
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from shortlist import Capacity
+from shortlist import Capacity, calibrate_threshold
 from shortlist._core.ranking import Cut, flag_above, lift
 from shortlist.exceptions import InsufficientCalibrationWarning
 from shortlist.thresholds.guarantees import Place, tail_mean
@@ -178,8 +177,13 @@ def test_a_rule_flags_lifted_scores(scores, place, key, dtype):
     keys = np.linspace(0, 1, scores.size, endpoint=False)
     cut = Cut(float(lift(scores)[place % scores.size]), key)
     for given_keys in (keys.__getitem__, None):
-        threshold = SimpleNamespace(
-            value=cut.value, tie_key=key, lower_value=cut.value, lower_tie_key=key, share=0, ties=""
+        threshold = replace(
+            calibrate_threshold(scores, Capacity.fraction(1), ids=range(scores.size)),
+            value=cut.value,
+            lower_value=cut.value,
+            tie_key=key,
+            lower_tie_key=key,
+            share=0,
         )
         flagged, _ = _compare(threshold, scores, given_keys)
         assert flagged.tolist() == flag_above(lift(scores), cut, given_keys).tolist()

@@ -62,6 +62,10 @@ class Trees(Leaf):
     in_order: bool = True
     takes_gaps: bool = True
 
+    def negated(self) -> Trees:
+        """Return trees with the negated sum."""
+        return replace(self, trees=[tree.negated() for tree in self.trees], start=-self.start)
+
 
 @dataclass(frozen=True, eq=False)
 class Layers(Leaf):
@@ -70,6 +74,11 @@ class Layers(Leaf):
     weights: Sequence[Doubles]
     shifts: Sequence[Doubles]
     activation: str = "identity"
+
+    def negated(self) -> Layers:
+        """Return layers with the negated sum."""
+        weights, shifts = ([*each[:-1], -each[-1]] for each in (self.weights, self.shifts))
+        return replace(self, weights=weights, shifts=shifts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,6 +187,15 @@ def _pipeline(model: Any, features: list[Feature], ask: Ask) -> Node:
     return _score_of(model.steps[-1][1], features, ask)
 
 
+def _of_label(score: Trees | Layers, learner: Any, ask: Ask, *, of_lightgbm: bool = False) -> Node:
+    """Return the score or the probability of a label, from that of the second of two classes."""
+    second = ask.place(learner) == 1
+    score = score if second else score.negated()
+    if ask.method == "decision_function":
+        return score
+    return Logistic([score], not second, of_lightgbm)
+
+
 # --- trees ---------------------------------------------------------------------------------------
 
 
@@ -197,11 +215,10 @@ def _forest(learner: Any, features: list[Feature], ask: Ask) -> Trees:
 def _packed_forest(learner: Any, features: list[Feature], ask: Ask) -> Trees:
     """Return a forest of an ensemble; the share of its first label is 1 less that of the second."""
     trees = learner.trees()
-    options: dict[str, Any] = {"rounding": "single", "divisor": len(trees)}
+    second = Trees(features, trees, rounding="single", divisor=len(trees))
     if ask.place(learner) == 1:
-        return Trees(features, trees, **options)
-    others = [tree.negated() for tree in trees]
-    return Trees(features, others, float(len(trees)), in_order=False, **options)
+        return second
+    return replace(second.negated(), start=float(len(trees)), in_order=False)
 
 
 def _histogram_boosting(learner: Any, features: list[Feature], ask: Ask) -> Node:
@@ -209,7 +226,7 @@ def _histogram_boosting(learner: Any, features: list[Feature], ask: Ask) -> Node
         raise Unsupported("boosting with native categories, or with more than two classes")
     trees = [histogram_tree(predictor.nodes) for (predictor,) in learner._predictors]
     start = float(np.ravel(learner._baseline_prediction)[0])
-    return _boosted(Trees(features, trees, start), learner, ask)
+    return _of_label(Trees(features, trees, start), learner, ask)
 
 
 def _lightgbm(learner: Any, features: list[Feature], ask: Ask) -> Node:
@@ -217,18 +234,7 @@ def _lightgbm(learner: Any, features: list[Feature], ask: Ask) -> Node:
     if objective != "binary sigmoid:1" or len(learner.classes_) != 2:
         raise Unsupported(f"LightGBM with the objective {objective!r}")
     score = Trees(features, lightgbm_trees(learner.booster_), rounding="tiny")
-    return _boosted(score, learner, ask, of_lightgbm=True)
-
-
-def _boosted(score: Trees, learner: Any, ask: Ask, *, of_lightgbm: bool = False) -> Node:
-    """Return the score or the probability of a label, from trees for the second of two classes."""
-    second = ask.place(learner) == 1
-    if not second:
-        trees = [tree.negated() for tree in score.trees]
-        score = replace(score, trees=trees, start=-score.start)
-    if ask.method == "decision_function":
-        return score
-    return Logistic([score], not second, of_lightgbm)
+    return _of_label(score, learner, ask, of_lightgbm=True)
 
 
 def _bagging(model: Any, features: list[Feature], ask: Ask) -> Node:
@@ -253,7 +259,7 @@ def _linear(learner: Any, features: list[Feature], ask: Ask) -> Node:
         raise Unsupported(f"{type(learner).__name__} with more than two classes")
     weights = np.reshape(learner.coef_, (-1, 1))
     form = Layers(features, [weights], [np.broadcast_to(learner.intercept_, 1)])
-    return _layers(form, learner, ask)
+    return _of_label(form, learner, ask)
 
 
 def _network(learner: Any, features: list[Feature], ask: Ask) -> Node:
@@ -262,18 +268,7 @@ def _network(learner: Any, features: list[Feature], ask: Ask) -> Node:
     if learner.activation not in ACTIVATIONS:
         raise Unsupported(f"a network with the activation {learner.activation!r}")
     form = Layers(features, learner.coefs_, learner.intercepts_, learner.activation)
-    return _layers(form, learner, ask)
-
-
-def _layers(form: Layers, learner: Any, ask: Ask) -> Node:
-    """Return the score or the probability of a label, from layers for the second of two classes."""
-    second = ask.place(learner) == 1
-    if not second:
-        weights, shifts = ([*numbers[:-1], -numbers[-1]] for numbers in (form.weights, form.shifts))
-        form = replace(form, weights=weights, shifts=shifts)
-    if ask.method == "decision_function":
-        return form
-    return Logistic([form], complement=not second)
+    return _of_label(form, learner, ask)
 
 
 # --- models of this library ----------------------------------------------------------------------

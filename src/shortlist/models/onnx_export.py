@@ -190,7 +190,8 @@ def build_graph(
         decides = ranking
     graph, scores = _scored(classifier, ranking, decides, kinds, missing)
     noise = _noise(graph, dict(zip(scores, decides, strict=True)), classifier, X)
-    cuts = [_cuts(calibration.cuts, noise) for calibration in rule.calibrations]
+    found = [each.cuts for each in rule.calibrations]
+    cuts = [(_cut(each.upper, noise), _cut(each.lower, noise), each.share) for each in found]
     margin = max(cut.margin for upper, lower, _ in cuts for cut in (upper, lower))
     _check_margin(margin, rule, noise)
     keys = _add_decision(graph, scores, cuts)
@@ -286,10 +287,6 @@ class _Cut(NamedTuple):
 
 #: Scores before the first cut are flagged, and those before the second if their lot is below this.
 _Cuts = tuple[_Cut, _Cut, float]
-
-
-def _cuts(cuts: Any, noise: float) -> _Cuts:
-    return _cut(cuts.upper, noise), _cut(cuts.lower, noise), cuts.share
 
 
 def _cut(cut: Any, noise: float) -> _Cut:

@@ -412,24 +412,20 @@ class MulticlassCapacityClassifier(
     @property
     def prices_(self) -> dict[Any, float]:
         """The price of each rare label."""
-        return dict(zip(self.rare_labels_, self._prices, strict=False))
+        return dict(zip(self.rare_labels_, self.rule_.values_of_flags, strict=False))
 
     @property
     def total_price_(self) -> float:
         """The price of the total, on top of that of the label."""
-        return self._prices[-1]
+        return self.rule_.values_of_flags[-1]
 
     @property
     def segment_prices_(self) -> dict[Any, float]:
         """The price of each segment; None stands for the segments that are not named."""
         segments = self.rule_.capacities.segments
         names = [] if segments is None else [name for name, _ in segments.items]
-        return dict(zip(names, self._prices[len(self.rare_labels_) :], strict=False))
-
-    @property
-    def _prices(self) -> list[float]:
-        """The prices of the classes, then of the segments, then of the total."""
-        return self.rule_.values_of_flags
+        prices = self.rule_.values_of_flags[len(self.rare_labels_) :]
+        return dict(zip(names, prices, strict=False))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "rule_")

@@ -160,7 +160,10 @@ class JointRule:
 
     @property
     def values_of_flags(self) -> list[float]:
-        """What one more flag is worth under each limit: the prices of all calibration items."""
+        """What one more flag is worth, by all calibration items.
+
+        Of the classes, then of the segments, then of the total.
+        """
         prices = _prices(self.sample, self.capacities, self.scale, spare=0)
         return self.scale.to_floats(prices).tolist()
 

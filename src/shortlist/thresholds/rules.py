@@ -22,7 +22,7 @@ from .._core.arrays import Floats, Mask, Rows, TieKeys
 from .._core.ids import tie_keys_of
 from .._core.intervals import Interval, clopper_pearson_lower
 from .._core.probing import probe_seed
-from .._core.ranking import Cut, Cuts, as_calibrated, keys_within, lift
+from .._core.ranking import as_calibrated, keys_within, lift
 from .._core.scoring import Scores, n_rows
 from .._core.validation import check_as_calibrated, check_scores, warn_user
 from .._core.work import check_max_effort, weigh
@@ -390,12 +390,9 @@ def _compare(
     calibration: CalibratedThreshold, scores: Floats, keys: TieKeys | None
 ) -> tuple[Mask, Floats]:
     """Return which scores are flagged, and what each had to exceed."""
-    upper = Cut(calibration.value, calibration.tie_key)
-    cuts = Cuts(upper, Cut(calibration.lower_value, calibration.lower_tie_key), calibration.share)
-    flagged = cuts.flag(lift(scores), None if calibration.ties == "exclude" else keys)
-    thresholds = np.full(scores.size, calibration.value)
-    thresholds[flagged & (scores < calibration.value)] = calibration.lower_value
-    return flagged, thresholds
+    flagged = calibration.flag_with_keys(lift(scores), keys)
+    by_lot = flagged & (scores < calibration.value)
+    return flagged, np.where(by_lot, calibration.lower_value, calibration.value)
 
 
 def _mixed_interval(calibrations: Sequence[CalibratedThreshold], *, error: float) -> Interval:
