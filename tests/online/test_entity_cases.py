@@ -172,6 +172,13 @@ def test_rates_have_cases_too():
     assert tracker.n_items == 2
 
 
+def test_a_window_can_be_shorter_than_the_clock_can_tell():
+    """A case is then over at once, and takes its slot all the same."""
+    controller, cases = budget(), EntityCases(window=1e-7)
+    assert cases.decide(controller, 30.0, entity="a", at=1.7e9).flag
+    assert cases.case_of("a", 1.7e9) is None
+
+
 def test_cases_that_are_over_are_forgotten():
     """The state does not grow with the entities that ever were."""
     tracker, cases = QuantileTracker(Capacity.fraction(1), calibration_scores=range(9)), rule()

@@ -110,6 +110,26 @@ def test_a_retry_gets_the_same_answer():
     assert retried.probability < 1
 
 
+def test_a_probe_without_a_slot_stays_one():
+    """A retry says so, also after a restart: as "not selected", it would hide what is missed."""
+    budget, ids = make(count=4, probe=0.5, expected=50), np.arange(2_000)
+    scores, times = np.full(ids.size, -3.0), np.linspace(0, DAY - 1, ids.size)
+    first = budget.decide_many(scores, at=times, ids=ids)
+    assert (first.codes == PROBE_WITHOUT_SLOT).sum() > 50
+    loaded = Controller.from_state(json.loads(json.dumps(budget.state())))
+    for each in (budget, loaded):
+        again = each.decide_many(scores, at=DAY - 1, ids=ids)
+        np.testing.assert_array_equal(again.selected_by, first.selected_by)
+        np.testing.assert_array_equal(again.probabilities, first.probabilities)
+
+
+def test_any_text_is_a_key():
+    """Also one from bytes that are no text, as a variable of the environment may be."""
+    assert make(key="a\udcff").decide(0.0, at=1.0, id=1) == make(key="a\udcff").decide(
+        0.0, at=1.0, id=1
+    )
+
+
 def test_the_key_makes_the_draw():
     """The same key draws the same items, another one others, and none is made up twice."""
     scores, times, ids = arrivals(2)

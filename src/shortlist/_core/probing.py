@@ -41,7 +41,7 @@ def uniform_number(key: str, id: str | int | None, place: int) -> float:
         text = b"text " + id.encode("utf-8", "surrogatepass")
     else:
         text = b"whole %d" % id
-    secret = key.encode()
+    secret = key.encode("utf-8", "surrogatepass")
     if len(secret) > _LONGEST_KEY:
         secret = hashlib.blake2b(secret).digest()
     digest = hashlib.blake2b(text, digest_size=8, key=secret).digest()

@@ -18,7 +18,7 @@ from ..exceptions import CapacityError
 from ._budget import BudgetController
 from ._inputs import TailScale, check_score
 from ._pacing import take_flag
-from .decisions import REASONS, SEEN_BEFORE, Decision
+from .decisions import BELOW_THRESHOLD, REASONS, SEEN_BEFORE, Decision
 from .periods import read_period
 
 
@@ -146,7 +146,7 @@ class PullController(BudgetController):
             if self._repeat(id) is not None or not self._reach(moment):
                 return False
             self._decide_new(score, moment, None, 1, deciding=False)
-            self._keep(id, False, math.inf, 0.0)
+            self._keep(id, BELOW_THRESHOLD, math.inf, 0.0)
             self._wait(WaitingCase(id, score, self.now))
             return True
 

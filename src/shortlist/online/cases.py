@@ -140,8 +140,8 @@ class EntityCases:
         """Let a case begin with a flag."""
         self._cases[entity] = OpenCase(key, at, score)
         self._cases.move_to_end(entity)
-        while self.case_of(oldest := next(iter(self._cases)), at) is None:
-            del self._cases[oldest]
+        while self._cases and self.case_of(next(iter(self._cases)), at) is None:
+            self._cases.popitem(last=False)
 
     def join(self, entity: Any, score: float, at: float) -> Any:
         """Let an event without a flag join the case of its entity; return the key, or None."""

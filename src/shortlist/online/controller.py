@@ -32,6 +32,7 @@ from ._inputs import (
 from ._time import Timeline
 from .decisions import (
     MOMENT_REFUSED,
+    PROBE_WITHOUT_SLOT,
     REASONS,
     SEEN_BEFORE,
     Decision,
@@ -40,7 +41,7 @@ from .decisions import (
 )
 
 #: The format of saved states, and its version.
-FORMAT = ("shortlist.online", 9)
+FORMAT = ("shortlist.online", 10)
 
 
 class Controller:
@@ -112,8 +113,8 @@ class Controller:
         self.farthest_jump = self._time.farthest
         self._probe_key: str | None = options.get("probe_key")
         self.has_probes = self._probe_key is not None
-        # The answers to the most recent ids: flag, threshold, probability. The oldest go first.
-        self._answers: OrderedDict[Any, tuple[bool, float, float]] = OrderedDict()
+        # The answers to the most recent ids: code, threshold, probability. The oldest go first.
+        self._answers: OrderedDict[Any, tuple[int, float, float]] = OrderedDict()
         self.scale = TailScale.from_scores(check_calibration_scores(calibration_scores))
         self.state_floats: Floats = np.zeros(0)
         self.state_ints: NDArray[np.int64] = np.zeros(0, np.int64)
@@ -338,7 +339,7 @@ class Controller:
                 "options": self.options,
                 **self._time.state(),
                 # JSON has no infinity.
-                "answers": [[id, f, str(cut), p] for id, (f, cut, p) in self._answers.items()],
+                "answers": [[id, c, str(cut), p] for id, (c, cut, p) in self._answers.items()],
                 "scale": _to_text(self.scale.knots),
                 "floats": _to_text(self.state_floats),
                 "ints": _to_text(self.state_ints),
@@ -409,8 +410,8 @@ class Controller:
         self.load_own_state(state)
         self.scale = TailScale(knots)
         self._time.load(state)
-        for id, flag, threshold, probability in state["answers"]:
-            self._keep(check_id(id), bool(flag), float(threshold), float(probability))
+        for id, code, threshold, probability in state["answers"]:
+            self._keep(check_id(id), int(code), float(threshold), float(probability))
         self.state_floats = _from_text(state["floats"], np.float64)
         self.state_ints = _from_text(state["ints"], np.int64)
 
@@ -434,7 +435,7 @@ class Controller:
             if not self._reach(moment):
                 return Decision(False, math.inf, REASONS[MOMENT_REFUSED], 0.0)
             if id is not None:
-                self._keep(id, False, math.inf, 0.0)
+                self._keep(id, code, math.inf, 0.0)
             return Decision(False, math.inf, REASONS[code], 0.0)
 
     def _reach(self, moment: float) -> bool:
@@ -450,8 +451,10 @@ class Controller:
         known = None if id is None else self._answers.get(id)
         if known is None:
             return None
-        flag, threshold, probability = known
-        return Decision(flag, threshold, REASONS[SEEN_BEFORE], probability)
+        code, threshold, probability = known
+        # A probe without a slot stays one: its outcome is unknown, however often it comes.
+        reason = REASONS[code if code == PROBE_WITHOUT_SLOT else SEEN_BEFORE]
+        return Decision(bool(is_flag(code)), threshold, reason, probability)
 
     def _decide_new(
         self, score: float, moment: float, id: Any, work: int, deciding: bool = True
@@ -471,10 +474,9 @@ class Controller:
             self.state_floats,
             self.state_ints,
         )
-        flag = bool(is_flag(code))
         if id is not None:
-            self._keep(id, flag, threshold, probability)
-        return Decision(flag, threshold, REASONS[code], probability)
+            self._keep(id, code, threshold, probability)
+        return Decision(bool(is_flag(code)), threshold, REASONS[code], probability)
 
     def _make_due_changes(self, moment: float) -> None:
         if moment > self._time.now and self._time.changes:
@@ -522,14 +524,13 @@ class Controller:
         answers = batch.codes, batch.thresholds, batch.probabilities
         self.compiled_loop(items, deciding, answers, self.state_floats, self.state_ints)
         batch.flagged[:] = is_flag(batch.codes)
-        kept = batch.flagged, batch.thresholds, batch.probabilities
-        for id, *answer in zip(ids or (), *(each.tolist() for each in kept), strict=False):
+        for id, *answer in zip(ids or (), *(each.tolist() for each in answers), strict=False):
             self._keep(id, *answer)
         return batch
 
-    def _keep(self, id: Any, flag: bool, threshold: float, probability: float) -> None:
+    def _keep(self, id: Any, code: int, threshold: float, probability: float) -> None:
         """Remember an answer, and forget the oldest if there are too many."""
-        self._answers[id] = flag, threshold, probability
+        self._answers[id] = code, threshold, probability
         if len(self._answers) > self.options["remember"]:
             self._answers.popitem(last=False)
 
