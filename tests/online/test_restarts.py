@@ -241,3 +241,21 @@ def test_a_window_has_its_own_scores_in_order(name, index, rng):
     state = KINDS["window"](rng.normal(size=300)).state()
     with pytest.raises(ValueError, match="lengths or places"):
         Controller.from_state(with_digest(with_number(state, name, index, -1)))
+
+
+def test_a_window_survives_a_swap_that_changes_the_order_of_its_scores():
+    """Translated scores can change places in their last digit; the window must still load."""
+    old = [-1.95, 5.62, 3.29, 2.65, 3.95, 4.62, -8.51, 0.96, 1.01, -3.28]
+    old = np.array([float(f"{score}e-3") for score in old])
+    new = np.array([-118.81483, -194.83419, 111.85477, -136.34677, 180.54187])
+    new = np.r_[new, 144.02328, -222.11534, 25.59861, -508.96328, 194.07469]
+    window = WindowController(Capacity.fraction(0.2), calibration_scores=old, window=20)
+    window.observe(np.nextafter(old, -np.inf)).swap_model(new)
+    rising, ring = np.split(window.state_floats, 2)
+    assert (np.diff(rising) >= 0).all()
+    np.testing.assert_array_equal(np.sort(ring), rising)
+    loaded = Controller.from_state(json.loads(json.dumps(window.state())))
+    scores = np.random.default_rng(0).normal(scale=200, size=100)
+    np.testing.assert_array_equal(
+        loaded.decide_many(scores).thresholds, window.decide_many(scores).thresholds
+    )

@@ -52,8 +52,8 @@ class Decision(NamedTuple):
         already has an answer ``"seen before"``, and for an item whose moment lies many periods
         ahead ``"moment refused"``. Such an item was not decided; send it again with its moment.
         With probes also ``"probe"``, and ``"probe without a slot"`` if the item was drawn after
-        the slots of the probes had been used up. Such an item is not flagged, and its outcome
-        counts as unknown.
+        the slots of the probes had been used up. Such an item is not flagged, its outcome counts as
+        unknown, and a retry has the same reason.
         Of :class:`EntityCases` also ``"joined a case"`` and ``"allowed"``.
     probability : float
         The probability of a flag, given the score: 1 above the threshold, and otherwise that of
