@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from made_cases import make_cases
 from shortlist import Capacity, Worth
+from shortlist._core.formatting import number
 from shortlist.exceptions import TableError, TooManyFlagsError
 from shortlist.tables import WorkColumns, flag_rows, select_rows
 from shortlist.tables.reasons import reasons_for
@@ -164,6 +165,10 @@ def test_probes_of_a_list_with_values_are_drawn_by_expected_loss(table_fit, new_
     assert np.unique(inclusion[by == "probe"]).size == 4
     n_below = cases["case"].nunique() - 48
     assert (1 / inclusion[by == "probe"]).sum() == pytest.approx(n_below)
+    listed = cases["amount"].to_numpy()[np.array(drawn.columns["row"]) - 1]
+    worth = number(float(np.sum(listed * drawn.columns["probability"])))
+    said = [note for note in drawn.notes if "expected value" in note]
+    assert f"its expected value is {worth} (the best list has at most" in said[0]
     work = WorkColumns(effort="amount", budget=480)
     with pytest.raises(TableError, match=r"probe=\.\.\. cannot be combined"):
         select_rows(table_fit.model, filled, probe=0.2, work=work)

@@ -23,7 +23,7 @@ EXPORTED = [
     learner
     for learner in LEARNERS
     # Others have no graph, or a test of their own.
-    if learner not in ("auto", "kde", "knn", "svm", "aware-svm")
+    if learner not in ("auto", "kde", "knn", "svm", "aware-network", "aware-svm")
 ]
 WITH_PROBABILITY = ("logistic", "forest", "boosting", "network")
 
@@ -217,11 +217,12 @@ def test_an_empty_text_is_a_missing_one(models, tmp_path):
     assert first == second
 
 
-@pytest.mark.parametrize("learner", ["kde", "knn", "svm", "aware-svm"])
+@pytest.mark.parametrize("learner", ["kde", "knn", "svm", "aware-network", "aware-svm"])
 def test_what_has_no_graph_is_named(models, tmp_path, learner):
     """With the learners that have one; and nothing is written."""
     with pytest.raises(
-        ModelFileError, match=r"(Discriminant|Kernel|SVC)\w* has no ONNX form.*--learner auto"
+        ModelFileError,
+        match=r"(Discriminant|Kernel|Network|SVC)\w* has no ONNX form.*--learner auto",
     ):
         export_model(models(learner), tmp_path / "m.onnx")
     assert list(tmp_path.iterdir()) == []

@@ -170,7 +170,10 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
         """
         size = self._check_params()
         X = check_items(self, X, reset=True)
-        codes = self._learn_labels(X, y)
+        y = check_labels(y)
+        check_consistent_length(X, y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        check_classes(self, self.classes_)
         weights = None if sample_weight is None else check_sample_weight(sample_weight)
         check_consistent_length(X, codes, weights)
         with one_thread_for_products():
@@ -188,14 +191,6 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
         if self.capacity is not None:
             check_capacity(self.capacity)
         return SIZES[check_option("size", self.size, SIZES)]
-
-    def _learn_labels(self, X: Any, y: Any) -> Rows:
-        """Set `classes_`, and return the position of each label among them."""
-        y = check_labels(y)
-        check_consistent_length(X, y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        check_classes(self, self.classes_)
-        return codes
 
     # --- columns -------------------------------------------------------------------------------
 
@@ -302,13 +297,6 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
 
     # --- scores --------------------------------------------------------------------------------
 
-    def _scores_of(self, name: str, views: dict[str, Any], code: int | None) -> dict[str, Doubles]:
-        """Return the log-odds of one class by each form of a kind, or log-probabilities of all."""
-        return {
-            form: combined_scores(models, views[self.views_[name]], code)
-            for form, models in self.members_[name].items()
-        }
-
     def decision_function(self, X: Any) -> Doubles:
         """Return the weighted mean of the members' scores.
 
@@ -326,10 +314,11 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         views = self._views_of(check_items(self, X, reset=False))
         code = None if self.classes_.size > 2 else 1
-        parts = [
-            weighted_sum(self._scores_of(name, views, code), self.weights_[name])
-            for name in self.members_
-        ]
+        parts = []
+        for name, by_form in self.members_.items():
+            view = views[self.views_[name]]
+            scores = {form: combined_scores(models, view, code) for form, models in by_form.items()}
+            parts.append(weighted_sum(scores, self.weights_[name]))
         return np.sum(parts, axis=0)
 
     def predict_proba(self, X: Any) -> Doubles:

@@ -321,7 +321,10 @@ def _add_decision(graph: Graph, scores: list[str], cuts: list[_Cuts]) -> list[st
         keys.append(graph.input(_FOLD_KEY, "double"))
         scaled = graph.add("Mul", _FOLD_KEY, graph.constant(float(len(flags))))
         fold = graph.add("Floor", scaled)
-        flags = [_if_picked(graph, flag, fold, place) for place, flag in enumerate(flags)]
+        picked = [
+            graph.add("Equal", fold, graph.constant(float(place))) for place in range(len(flags))
+        ]
+        flags = [graph.add("And", *pair) for pair in zip(flags, picked, strict=True)]
     flag = reduce(lambda one, other: graph.add("Or", one, other), flags)
     graph.output("flag", flag, "bool")
     return keys
@@ -342,11 +345,6 @@ def _before(graph: Graph, score: str, cut: _Cut) -> str:
     first = graph.add("Less", _TIE_KEY, graph.constant(cut.key))
     tied = graph.add("And", graph.add("Greater", score, graph.constant(cut.tied)), first)
     return graph.add("Or", above, tied)
-
-
-def _if_picked(graph: Graph, flag: str, fold: str, place: int) -> str:
-    """Let the flag of another fold than the one that was picked say nothing."""
-    return graph.add("And", flag, graph.add("Equal", fold, graph.constant(float(place))))
 
 
 # --- running a graph -----------------------------------------------------------------------------

@@ -424,14 +424,16 @@ class _Length:
         """Return the places of most expected value, the highest value per unit of effort first."""
         cases, p = ranking.cases, ranking.model.probabilities(ranking.cases.X)
         found = self.work.choose(p, cases.values, cases.efforts, self.count)
-        ranking.notes.append(self.work.in_words(found))
         worth = expected_worth(p, values=cases.values, efforts=cases.efforts)
         order = np.argsort(-worth, kind="stable")
-        chosen = order[found.flagged[order]]
-        if not check_probe(self.probe):
-            return chosen, {}
-        losses = None if cases.values is None else expected_losses(p, cases.values)
-        return _with_probes(ranking, chosen, self.probe, order, losses)
+        listed, columns = order[found.flagged[order]], dict[str, Any]()
+        if check_probe(self.probe):
+            losses = None if cases.values is None else expected_losses(p, cases.values)
+            listed, columns = _with_probes(ranking, listed, self.probe, order, losses)
+            gain = float(expected_worth(p, values=cases.values, efforts=None)[listed].sum())
+            found = replace(found, gain=gain, gap=found.gain + found.gap - gain)
+        ranking.notes.append(self.work.in_words(found))
+        return listed, columns
 
     def _invited(self, turnout: Any) -> int:
         """Return how many cases to invite; everyone comes unless something is said."""
@@ -504,7 +506,6 @@ def _with_probes(
 ) -> tuple[Rows, dict[str, Any]]:
     """Give the last places to rows below the cut; they stand where their order puts them."""
     cases = ranking.cases
-    places = np.arange(len(cases), dtype=np.float64)
     order = np.arange(len(cases)) if order is None else order
     seed = probe_seed(check_seed(ranking.model.classifier.random_state))
     codes = None
@@ -512,7 +513,7 @@ def _with_probes(
         codes = np.unique(cases.segments.astype(str), return_inverse=True)[1]
     drawn = draw_probes(
         np.isin(np.arange(len(cases)), chosen),
-        -places[np.argsort(order)],  # the order is known, and has no ties
+        -np.argsort(order).astype(np.float64),  # the order is known, and has no ties
         lambda rows: np.zeros(rows.size),
         tie_keys_of(cases.X, cases.names, seed=seed),
         check_probe(probe),

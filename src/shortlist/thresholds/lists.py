@@ -262,12 +262,8 @@ def select(
     items = Candidates(scores, keys_by_id(ids, seed=seed), values, efforts)
     worth = check_worth(worth)
     common = None if common_scores is None else _check_common(common_scores, worth, act)
-    if (
-        capacity.kind != "effort"
-        and worth is None
-        and act is None
-        and not (share or return_details)
-    ):
+    is_plain = worth is None and act is None and not (share or return_details)
+    if is_plain and capacity.kind != "effort":
         return items.first(capacity.max_flags(scores.size, prevalence))
     if act is not None:  # tiers within the capacity of all items
         capacity = Capacity.count(capacity.max_flags(scores.size, prevalence))
