@@ -155,6 +155,7 @@ MUTANTS = [
     Mutant("a part of the loss without a probe", "_core/probing.py", "counts = [min(part.size, n_probes // n_parts) for part in parts]", "counts = [0 for part in parts]", MISSED_VALUE),
     Mutant("probes by loss said to be alike", "_core/probing.py", "result.probabilities[part] = n_drawn / part.size", "result.probabilities[part] = n_probes / below.size", MISSED_VALUE),
     Mutant("a probe more than there are slots", "_core/probing.py", "min(parts[place].size - counts[place], n_probes - sum(counts))", "min(parts[place].size - counts[place], n_probes + 1 - sum(counts))", MISSED_VALUE),
+    Mutant("without a probability nothing is at stake", "feedback/_values.py", "if np.isnan(chances[below]).any():", "if False:", MISSED_VALUE),
     Mutant("cases without a probe are common", "feedback/_missed.py", ".high + reviews.count(reviews.never_drawn)", ".high", MISSED_VALUE),
     Mutant("large weights are left to the draw", "feedback/_values.py", "below & (weights > unit)", "below & (weights > math.inf)", MISSED_VALUE),
     Mutant("groups do not share the error", "tables/groups.py", "0.05 / len(names)", "0.05", BY_GROUP),

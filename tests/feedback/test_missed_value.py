@@ -251,6 +251,26 @@ def test_a_list_with_values_draws_by_expected_loss_in_any_order_of_rows():
     assert picked.probabilities[below].sum() == pytest.approx(30)
 
 
+@pytest.mark.parametrize("large", [1_000, 30, 1])
+@pytest.mark.parametrize("is_given", [True, False])
+def test_values_are_covered_without_the_probabilities_of_other_cases(large, is_given):
+    """By enumeration of all pairs of probes: one case of 20 is rare, and may be worth much."""
+    places = np.arange(20)
+    values = np.where(places == 0, large, 1.0)
+    covered = []
+    for pair in itertools.combinations(range(20), 2):
+        drawn = np.isin(places, pair)
+        answer = estimate_missed(
+            np.where(drawn, places == 0, None),
+            np.where(drawn, "probe", "not selected"),
+            np.where(drawn | is_given, 0.1, None),
+            values=values,
+        ).value
+        missed = 0 if drawn[0] else large
+        covered.append(answer.missed_low <= missed <= answer.missed_high)
+    assert np.mean(covered) >= 0.95
+
+
 def test_cases_that_could_not_be_drawn_may_all_be_rare():
     """Half of the cases had no probe: 50 rare ones among them, worth 500, are within the ends."""
     reasons = ["probe"] * 10 + ["not selected"] * 190

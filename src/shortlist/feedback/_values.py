@@ -114,12 +114,16 @@ def _value_below(
     most = float(values[maybe].sum()) if all_listed else math.inf
     if not shares.size:
         return Interval(0.0, most)
-    weights = np.zeros(values.size)  # how much a case stands for, if it is drawn
-    np.divide(values, reviews.probabilities, out=weights, where=below & (reviews.probabilities > 0))
+    weights, chances = np.zeros(values.size), reviews.probabilities
+    if np.isnan(chances[below]).any():  # listed without one: it may be that of any probe
+        chances = np.full(values.size, shares.min())
+    # How much a case stands for at most, if it is drawn.
+    np.divide(values, chances, out=weights, where=below & (chances > 0))
     unit = _largest_drawn(values[below], weights[below]) if all_listed else largest / shares.min()
     drawn = reviews.is_probe & (weights <= unit)
     large = below & (weights > unit) | reviews.never_drawn
-    scaled = weights / (unit or 1.0)
+    scaled = np.zeros(values.size)
+    scaled[drawn] = values[drawn] / reviews.probabilities[drawn] / (unit or 1.0)
     low = unit * total_lower(scaled[drawn & rare], error=error / 2)
     high = unit * total_upper(scaled[drawn & maybe], error=error / 2)
     low += float(values[large & rare].sum())
