@@ -2,6 +2,7 @@
 
 import json
 import time
+from concurrent.futures import Future
 
 import httpx
 import numpy as np
@@ -10,13 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import LinearConstraint, milp
 
+from shortlist.service._decider import Request
 from shortlist.service._reviews import FlaggedCase, hold
 from shortlist.service._staff import Reviewer, Staff, _follow
 from shortlist.service.audit import audit_store
 from shortlist.service.databases import opened
 from shortlist.service.keys import make_key
 from shortlist.service.settings import QueueSettings
-from shortlist.service.store import Entry
+from shortlist.service.store import CAPACITY, Entry
 from tests.service.helpers import case, new_queue, serving, until
 
 BASE = "/v1/queues/default"
@@ -141,6 +143,11 @@ def test_a_proxy_vouches_for_names(tmp_path, model_file):
         ):
             assert me(**wrong).status_code == 401
         assert me(**secret).status_code == 422
+        names = [
+            client.get("/v1/me", headers=[*secret.items(), ("x-forwarded-user", name)]).json()
+            for name in (b"J\xfcrgen", b"J\xf6rgen")
+        ]
+        assert names[0] != names[1]
         put = client.put("/v1/reviewers/kim", json={"minutes": 9}, headers=asked)
         assert put.status_code == 403
         with opened(str(tmp_path / "shortlist.db")) as store:
@@ -178,7 +185,23 @@ def test_a_probe_looks_like_every_other_case(address, model_file):
             shown = client.get(path, headers={"x-api-key": keys["review"]}).json()
             forms.add(tuple(shown))
         assert len(forms) == 1
-        assert not {"threshold", "reason", "selected_by", "inclusion"} & set(*forms)
+        assert not {"score", "threshold", "reason", "selected_by", "inclusion"} & set(*forms)
+        assert [each["id"] for each in listed] == [each["id"] for each in seen["review"]]
+        assert {r["effect"] for each in listed for r in each["reasons"]} == {None}
+        status = lambda: client.get(f"{BASE}/status", headers={"x-api-key": key}).json()  # noqa: E731
+        before = status()
+        body = {"id": next(iter(probes)), "rare": True}
+        client.post(f"{BASE}/outcomes", json=body, headers={"x-api-key": key})
+        after = status()
+        moments = {"now": 0, "alarms": []}
+        assert {**after, **moments} == {**before, **moments}
+        assert after["precision"] is None
+        people = {"minutes": len(seen["review"]) // 2, "absent_until": None}
+        lead = {"x-api-key": keys["manage"]}
+        client.put("/v1/reviewers/lee", json=people, headers=lead)
+        left = client.get(f"{BASE}/cases", headers=lead).json()["cases"]
+        assigned = [each["probe"] for each in left if each["holder"] == "lee"]
+        assert 0 < sum(assigned) < len(assigned)
 
 
 def test_whoever_asks_gets_the_next_case(team):
@@ -218,6 +241,15 @@ def test_what_is_declined_goes_to_somebody_else(team):
     assert declined["holder"] in (None, "lee")
     again = lead.post(f"{BASE}/assignments").json()
     assert held not in [each["id"] for each in again["assigned"] if each["holder"] == "kim"]
+
+
+def test_who_is_no_known_reviewer_gets_nothing_again_that_they_declined(team):
+    """Like everybody else."""
+    flag(team["shop"], "a", "b")
+    kim = team["kim"]
+    assert kim.post(f"{BASE}/next", json={}).json()["case"]["id"] == "a"
+    kim.post(f"{BASE}/releases", json={"id": "a", "decline": True})
+    assert kim.post(f"{BASE}/next", json={}).json()["case"]["id"] == "b"
 
 
 def test_what_absent_people_hold_goes_to_others(team):
@@ -281,8 +313,29 @@ def test_a_capacity_follows_who_is_there(team):
     lead.put(f"{BASE}/capacity", json={"count": 7})
     lead.put("/v1/reviewers/kim", json={"minutes": 600})
     assert capacity() == 7
-    for wrong in ({"staff": 0}, {"staff": 5, "count": 1}, {"staff": 5, "from": 1e10}, {}):
+    both, later = {"staff": 5, "count": 1}, {"staff": 5, "from": 1e10}
+    for wrong in ({"staff": 0}, {"staff": 1e-200}, both, later, {}):
         assert lead.put(f"{BASE}/capacity", json=wrong).status_code == 422
+
+
+def test_who_is_there_undoes_nothing_that_somebody_sets_meanwhile(team, monkeypatch):
+    """A capacity that follows people gives way to one that was set while it was worked out."""
+    lead, service, find, given = team["lead"], team["service"], _follow, []
+    lead.put(f"{BASE}/capacity", json={"staff": 12})
+
+    def find_slowly(store):
+        found = find(store)
+        if found and not given:
+            given.append(Request(kind=CAPACITY, change={"count": 7}, future=Future()))
+            given[0].deadline = time.monotonic() + 5
+            service.decider("default").submit(given[0])
+            given[0].future.result(5)
+        return found
+
+    monkeypatch.setattr("shortlist.service._staff._follow", find_slowly)
+    lead.put("/v1/reviewers/kim", json={"minutes": 600})
+    assert given
+    assert lead.get(f"{BASE}/status").json()["capacity"] == 7
 
 
 def test_time_alone_changes_who_is_there(address, model_file, monkeypatch):

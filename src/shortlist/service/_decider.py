@@ -49,6 +49,7 @@ class Request(msgspec.Struct, eq=False):
     change: dict[str, Any] = {}
     key_id: str | None = None
     models: tuple[int, int] = (0, 0)  # by which its cases are scored; the second decides nothing
+    after: int | None = None  # the latest capacity when this one was made: none may come between
     deadline: float = 0.0
     future: Any = None
     answers: list[Any] = []
@@ -261,6 +262,8 @@ class Decider:
         cases = [case for each in decided for case in each.cases if case.answer is None]
         others = [request for request in batch if request.kind != log.DECISION]
         changes = [each for each in others if not any(case.answer for case in each.cases)]
+        changes = [each for each in changes if not self._is_outdated(each)]
+        changes.sort(key=lambda each: each.after is None)  # what somebody sets comes last
         ids = [case.case_id or "" for case in cases]
         found = self._store.find_cases(self.queue, ids) if ids else []
         known = {entry.case_id or "": entry for entry in found}
@@ -278,6 +281,13 @@ class Decider:
         for request in batch:
             request.answers = request.answers or [case.answer for case in request.cases]
         self._finished += batch
+
+    def _is_outdated(self, request: Request) -> bool:
+        """Whether the capacity has changed since a change of it was worked out."""
+        later = "SELECT seq FROM log WHERE queue = ? AND kind = ? AND seq > ? LIMIT 1"
+        return request.after is not None and bool(
+            self._store.query(later, self.queue, log.CAPACITY, request.after)
+        )
 
     def _write(
         self, replica: Replica, row: QueueRow, total: Any, new: list[Any], changes: list[Request]

@@ -40,13 +40,9 @@ _VIEWS = {
     "closed": "outcome.number IS NOT NULL",
     "period": "log.period = ?",
 }
-# The latest outcome first, and the highest score; other views are in working order.
-_ORDERS = {
-    "closed": "log.queue, -outcome.number, log.seq",
-    "period": "log.queue, -log.score, log.seq",
-}
+_LATEST_FIRST = "log.queue, -outcome.number, log.seq"
 # What would tell a reviewer that a case is a probe.
-_TELLING = ("threshold", "reason", "selected_by", "inclusion")
+_TELLING = ("score", "threshold", "reason", "selected_by", "inclusion")
 
 Note = Annotated[str, Meta(max_length=2_000, pattern=r"^[^\x00]*$")]
 Seconds = Annotated[float, Meta(ge=1, le=86_400)]
@@ -130,7 +126,7 @@ class CasesQuery(Struct):
 class ReviewCase(Struct):
     """A case to review, until when, and who holds it.
 
-    The score is null for reviewers of a queue with probes, and only others see which these are.
+    Reviewers of a queue with probes see no score, no effects, and not which cases are probes.
     """
 
     id: str
@@ -171,7 +167,7 @@ def review_cases(call: Call, query: CasesQuery) -> ReviewCases:
     if query.segment is not None:
         where += f" AND {store.field} = ?"
         values += [view.settings.segment or "", query.segment]
-    order = _ORDERS.get(query.view, working_order(view.settings))
+    order = _LATEST_FIRST if query.view == "closed" else working_order(view.settings)
     [(total,)] = select_flagged(store, view.row.id, "count(*)", where, *values)
     if query.before is not None:
         place = select_flagged(store, view.row.id, order, "log.case_id = ?", query.before)
@@ -199,9 +195,8 @@ def count_open(call: Call) -> Backlog:
     rows = select_flagged(call.store, view.row.id, what, group)
     starts = {period: view.settings.periods.bounds(period)[0] for period, *_ in rows}
     names = ("period", "holder", "open", "starts")
-    return Backlog(
-        view.row.name, [dict(zip(names, (*row, starts[row[0]]), strict=True)) for row in rows]
-    )
+    found = [dict(zip(names, (*row, starts[row[0]]), strict=True)) for row in rows]
+    return Backlog(view.row.name, found)
 
 
 def working_order(settings: QueueSettings) -> str:
@@ -212,14 +207,16 @@ def working_order(settings: QueueSettings) -> str:
 def to_review(call: Call, view: QueueView, cases: list[FlaggedCase]) -> list[ReviewCase]:
     """Return cases as reviewers see them."""
     reasons, settings = _reasons(call, cases), view.settings
-    hides_score = call.is_blind and settings.probe > 0
+    if view.is_blind:  # how far columns raised a score shows how high it is
+        for seq, each in reasons.items():
+            reasons[seq] = [{**reason, "effect": None} for reason in each]
     return [
         ReviewCase(
-            case.id, None if hides_score else case.entry.score, case.entry.at,
+            case.id, None if view.is_blind else case.entry.score, case.entry.at,
             settings.periods.bounds(case.entry.period)[1], case.entry.period,
             reasons[case.entry.seq], case.holder, case.expires, case.assigned, case.outcome,
             1 + case.n_joined, case.segment(settings),
-            UNSET if call.is_blind else case.entry.code == PROBE,
+            UNSET if view.is_blind else case.entry.code == PROBE,
         )
         for case in cases
     ]  # fmt: skip
@@ -239,7 +236,7 @@ def find_case(call: Call) -> dict[str, Any]:
     shown["events"] = _events(call.store, entry)
     shown["notes"] = [each for each in outcomes if each["note"]]
     shown["columns"] = None if entry.slot is None else json.loads(entry.body or "{}")
-    hidden = _TELLING if call.is_blind else ()
+    hidden = _TELLING if QueueView(call, call.row).is_blind else ()
     return {name: value for name, value in (decided | shown).items() if name not in hidden}
 
 

@@ -52,7 +52,7 @@ SomeCases = Annotated[list[dict[str, Any]], Meta(min_length=1, max_length=1_024)
 
 Count = Annotated[int, Meta(ge=0, le=1 << 40)]
 Effort = Annotated[float, Meta(ge=0, le=1e9)]
-Minutes = Annotated[float, Meta(gt=0, le=1e6)]
+Minutes = Annotated[float, Meta(ge=0.001, le=1e6)]  # so that no capacity is beyond counting
 
 
 class CapacityBody(Struct, forbid_unknown_fields=True):

@@ -286,11 +286,6 @@ class Call(NamedTuple):
         if action == "decide":
             self.service.decider(self.queue).check_room()
 
-    @property
-    def is_blind(self) -> bool:
-        """Whether those who ask must not know which cases are probes."""
-        return self.key.role == "review"
-
     def reviewer(self, given: str | None) -> str:
         """Return who reviews: the person of the key; where there are no keys, who is named."""
         person = given if self.key is NO_KEY else self.key.person

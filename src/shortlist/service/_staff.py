@@ -10,6 +10,7 @@ import json
 import math
 import time
 from datetime import datetime
+from itertools import accumulate
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from ..assignment import assign
 from ..capacity import exact
+from ..online.decisions import PROBE
 from . import _reviews
 from ._api import CaseId, Moment, Name, Problem, check_name
 from ._decider import Request
@@ -125,11 +127,12 @@ class Staff(NamedTuple):
         has_time = self.time_of(case) <= self.room[person.name]
         return is_able and has_time and (case.entry.seq, person.name) not in self.declined
 
-    def cases_for(self, person: Reviewer) -> list[FlaggedCase]:
+    def cases_for(self, name: str, *, is_known: bool) -> list[FlaggedCase]:
         """Return the free cases that a person may take, in the order of the work."""
-        return [
-            case for case in self.cases if person in self.people and self.may_take(person, case)
-        ]
+        if not is_known:
+            return [each for each in self.cases if (each.entry.seq, name) not in self.declined]
+        there = [each for each in self.people if each.name == name]
+        return [case for case in self.cases for each in there if self.may_take(each, case)]
 
     def assign(self) -> list[tuple[FlaggedCase, str]]:
         """Return who gets which case: the most worth that skills and time allow."""
@@ -152,11 +155,15 @@ class Staff(NamedTuple):
     def _worth(self) -> Any:
         """Return what each case is worth: its score, times its effort if scores are per effort.
 
-        Where scores can be negative, they count from the lowest one.
+        Where scores can be negative, they count from the lowest one. A probe has the score of the
+        flag before it: by its own it would be left over, which would give it away.
         """
         entries, of_work = [case.entry for case in self.cases], self.settings.of_work
         efforts = np.array([entry.effort if of_work else 1.0 for entry in entries], float)
-        worth = np.array([entry.score for entry in entries], float) * efforts
+        is_other = [entry.code != PROBE for entry in entries]
+        others = [entry.score for entry, is_it in zip(entries, is_other, strict=True) if is_it]
+        scores = [(others or [1.0])[max(n - 1, 0)] for n in accumulate(is_other)]
+        worth = np.array(scores, float) * efforts
         worth -= min(worth.min(), 0.0)
         return worth + 1e-9 * max(worth.max(), 1.0)  # every case is worth a reviewer's time
 
@@ -210,12 +217,13 @@ async def follow_staff(service: Service, *, as_leader: bool = False) -> None:
     """Let assignments and capacities follow who is there; what is done regularly, one does."""
     if as_leader and not await service.ask(service.roster.leads):
         return
-    for queue, change in await service.ask(_follow, service.store):
-        with contextlib.suppress(Problem):  # it is tried again soon
-            await service.decide(queue, Request(kind=CAPACITY, change=change, key_id=_STAFF))
+    for _ in range(2):  # the second time for what has changed meanwhile
+        for queue, change in await service.ask(_follow, service.store):
+            with contextlib.suppress(Problem):  # it is tried again soon
+                await service.decide(queue, change)
 
 
-def _follow(store: Store) -> list[tuple[str, dict[str, Any]]]:
+def _follow(store: Store) -> list[tuple[str, Request]]:
     """Assign what absent people hold, and all when a period begins; return what capacities need."""
     changes = []
     for row in store.queues():
@@ -226,8 +234,9 @@ def _follow(store: Store) -> list[tuple[str, dict[str, Any]]]:
         if minutes is not None:
             amount = staff_amount(store, row, minutes, at)
             if amount != capacities.at(at):
-                unit = QueueSettings.from_json(row.settings).unit
-                changes.append((row.name, {unit: amount, "staff": minutes}))
+                change = {QueueSettings.from_json(row.settings).unit: amount, "staff": minutes}
+                request = Request([], CAPACITY, change, _STAFF, after=capacities.last_seq)
+                changes.append((row.name, request))
     return changes
 
 
@@ -428,8 +437,8 @@ def _claim_next(call: Call, body: NextBody) -> tuple[Next, bool]:
         found, has_time = find_flagged(store, view.row.id, mine, reviewer), False
         if not found:
             staff = Staff.read(store, view.row, view.at)
-            people = {each.name: each for each in read_reviewers(store)}
-            found = staff.cases if reviewer not in people else staff.cases_for(people[reviewer])
+            people = [each.name for each in read_reviewers(store)]
+            found = staff.cases_for(reviewer, is_known=reviewer in people)
             needed = _time(view.settings, staff.minutes, None)
             has_time = reviewer not in people or staff.room.get(reviewer, -1) >= needed
         for case in found[:1]:

@@ -76,9 +76,10 @@ class Capacities:
 
     def __init__(self, store: Store, queue: int) -> None:
         rows = store.query(
-            "SELECT body FROM log WHERE queue = ? AND kind = ? ORDER BY seq", queue, CAPACITY
+            "SELECT seq, body FROM log WHERE queue = ? AND kind = ? ORDER BY seq", queue, CAPACITY
         )
-        self._logged = [json.loads(body) for (body,) in rows]
+        self.last_seq: int = rows[-1][0]
+        self._logged = [json.loads(body) for _, body in rows]
         # Of several that begin at one moment, the latest counts.
         self._changes = sorted(self._logged, key=itemgetter("from"))
 
@@ -116,6 +117,8 @@ class QueueView:
         self.at = max(time.time(), row.high_water)
         self.number = self.settings.periods.number(self.at)
         self._query = call.store.query
+        #: Whether who asks must not know which cases are probes.
+        self.is_blind = self.settings.probe > 0 and call.key.role == "review"
 
     @cached_property
     def capacities(self) -> Capacities:
@@ -147,8 +150,8 @@ class QueueView:
         return max(0, own if self.settings.of_work and shared else min(own, shared))
 
     def status(self) -> dict[str, Any]:
-        """Return all numbers."""
-        queue, rows = self.queue(), self._reviewed()
+        """Return all numbers; reviewers must not see in which of them an outcome counts."""
+        queue, rows = self.queue(), [] if self.is_blind else self._reviewed()
         by_score = [row for row in rows if row[1] != PROBE and row[3] is not None]
         history = self._history(by_score)
         lowest = by_score[: len(by_score) // _LOWEST_SHARE]
@@ -166,7 +169,7 @@ class QueueView:
                 for begins, amount in self.capacities.after(self.at).items()
             ],
             "history": history,
-            "precision": _found(by_score),
+            "precision": None if self.is_blind else _found(by_score),
             **self._detection(rows, sum(each["seen"] for each in history)),
             # Cases that more capacity would add have lower scores still than the lowest of those
             # that were reviewed. So their share is what more capacity would find at best.
@@ -192,7 +195,9 @@ class QueueView:
                 "used": amount(used, spent),
                 "seen": seen,
                 "starts": self.settings.periods.bounds(period)[0],
-                "precision": _found([row for row in reviewed if row[0] == period]),
+                "precision": None
+                if self.is_blind
+                else _found([row for row in reviewed if row[0] == period]),
             }
             for period, capacity, used, seen, spent in rows
         ]
@@ -212,11 +217,14 @@ class QueueView:
 
     def _detection(self, reviewed: list[Reviewed], seen: int) -> dict[str, Any]:
         """Return the share of rare cases that was found lately, which only probes can estimate."""
+        note = None
         if not self.settings.probe:
             note = "Not known: cases below the threshold are never reviewed. It takes probes."
-            return {"detection": None, "base_rate": None, "detection_note": note}
-        if not any(code == PROBE and rare is not None for _, code, _, rare in reviewed):
+        elif self.is_blind:
+            note = "Not for reviewers, like precision: it would tell which cases are probes."
+        elif not any(code == PROBE and rare is not None for _, code, _, rare in reviewed):
             note = "Not known: no probe has an outcome yet."
+        if note is not None:
             return {"detection": None, "base_rate": None, "detection_note": note}
         found = estimate_missed(
             np.array([rare for *_, rare in reviewed], dtype=object),

@@ -157,7 +157,7 @@ def vouched_person(headers: dict[bytes, bytes], secret: bytes) -> ApiKey | None:
     """Return what a person may do for whom a proxy vouches with its secret."""
     if not hmac.compare_digest(headers.get(b"x-proxy-secret", b""), secret):
         return None
-    name = headers.get(b"x-forwarded-user", b"").decode("utf-8", "replace")
+    name = headers.get(b"x-forwarded-user", b"").decode("utf-8", "backslashreplace")
     role = headers.get(b"x-forwarded-role", b"review").decode("latin-1")
     if role not in ROLES:
         return None
