@@ -10,6 +10,7 @@ from shortlist.online import PullController
 from shortlist.service.audit import audit_store
 from shortlist.service.databases import opened
 from shortlist.service.erasure import erase_cases
+from shortlist.service.reviewed import export_reviews
 from shortlist.service.settings import QueueSettings
 from shortlist.service.setup import change_queue
 from shortlist.service.store import CAPACITY, CLOCK, MODEL, PULLED, PromiseError
@@ -253,7 +254,7 @@ def test_what_cannot_wait_is_refused_when_the_queue_is_made(tmp_path, model_file
         pass
 
 
-def test_reviewers_pull_their_cases_over_http(address, model_file):
+def test_reviewers_pull_their_cases_over_http(address, model_file, tmp_path):
     """Each gets the best that waits and is free; a held case comes again; then none is left."""
     url = "/v1/queues/default"
     with serving(address, model_file, count=3, made={"within": 3_600.0}) as client:
@@ -271,4 +272,28 @@ def test_reviewers_pull_their_cases_over_http(address, model_file):
         assert (status["used"], status["remaining"], status["pool"]) == (3, 0, 5)
         found = client.get(f"{url}/decisions/7").json()
         assert (found["flag"], found["columns"]["amount"]) == (True, 440.0)
+        assert [each["id"] for each in found["events"]] == ["7"]
+    with opened(address) as store:
+        assert export_reviews(store, tmp_path / "reviewed.csv") == (3, 1)
+        assert erase_cases(store, ["7"]) == 1
+        [(n_left, n_words)] = store.query("SELECT count(*), count(body) FROM log WHERE slot > 0")
+        assert (n_left, n_words) == (3, 2)
+        assert not store.query("SELECT seq FROM log WHERE case_id = '7'")
+        [(name,)] = store.query("SELECT case_id FROM outcome")
+        assert len(store.query("SELECT seq FROM log WHERE case_id = ?", name)) == 2
     assert problems(address) == []
+
+
+def test_who_is_not_able_uses_no_slots_up(address, model_file):
+    """However often they ask: at most one case waits for somebody else."""
+    url, made = "/v1/queues/default", {"within": 3_600.0, "segment": "country"}
+    with serving(address, model_file, count=5, made=made) as client:
+        client.post(f"{url}/decisions", json=[case(n, 300.0, "US") for n in range(8)])
+        client.put("/v1/reviewers/lee", json={"minutes": 99, "segments": ["DE"]})
+        for _ in range(4):
+            assert client.post(f"{url}/next", json={"reviewer": "lee"}).json()["case"] is None
+        assert client.get(f"{url}/status").json()["used"] == 1
+        got = client.post(f"{url}/next", json={"reviewer": "kim"}).json()["case"]
+        client.post(f"{url}/releases", json={"id": got["id"], "reviewer": "kim", "decline": True})
+        again = client.post(f"{url}/next", json={"reviewer": "kim"}).json()["case"]
+        assert again["id"] != got["id"]

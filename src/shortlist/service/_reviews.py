@@ -17,7 +17,7 @@ from ._decider import answer_of
 from ._service import Call
 from ._status import QueueView
 from .settings import QueueSettings
-from .store import Entry, Store
+from .store import DECISION, Entry, Store
 
 # Flagged cases, with who holds them and their last outcome.
 _FLAGGED = (
@@ -244,8 +244,9 @@ def _events(store: Store, entry: Entry) -> list[dict[str, Any]]:
     """Return the events of the case that an entry began or joined, the first thousand."""
     first = entry.joined or entry.seq
     found = store.entries_where(
-        "queue = ? AND (seq = ? OR joined = ?) ORDER BY seq LIMIT 1000", entry.queue, first, first
-    )
+        f"queue = ? AND kind = {DECISION} AND (seq = ? OR joined = ?) ORDER BY seq LIMIT 1000",
+        entry.queue, first, first,
+    )  # fmt: skip
     return [
         {"id": each.case_id, "at": each.at, "columns": json.loads(each.body or "{}")}
         for each in found

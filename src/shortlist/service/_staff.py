@@ -441,6 +441,8 @@ def _claim_next(call: Call, body: NextBody) -> tuple[Next, bool]:
             found = staff.cases_for(reviewer, is_known=reviewer in people)
             needed = _time(view.settings, staff.minutes, None)
             has_time = reviewer not in people or staff.room.get(reviewer, -1) >= needed
+            # What only others are able to do is left to them, before another slot is used.
+            has_time = has_time and not staff.cases_for(reviewer, is_known=False)
         for case in found[:1]:
             _reviews.take(call, case, reviewer, body.seconds)
             found = find_flagged(store, view.row.id, "log.seq = ?", case.entry.seq)

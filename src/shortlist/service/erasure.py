@@ -50,7 +50,9 @@ def _erase(store: Store, row: QueueRow, entries: list[tuple[int, str | None]]) -
     with store.write():
         for seq, case in entries:
             name = f"erased {seq} {secrets.token_hex(8)}"
-            left["log"] |= _forget(store, "log", row.id, {"seq": seq}, name)
+            # A case that waited has a second entry with its columns: that of its slot.
+            which = {"seq": seq} if case is None else {"case_id": case}
+            left["log"] |= _forget(store, "log", row.id, which, name)
             left["outcome"] |= _forget(store, "outcome", row.id, {"case_id": case}, name)
         store.note(time.time(), COMMAND, "erased", row.name, left)
 

@@ -16,11 +16,11 @@ from ..tables.schema import TableSchema
 from ..tables.write import TableWriter, output_format, write_answers
 from ._replica import DRAWN
 from ._status import LATEST_OUTCOME
-from .store import DECISION, Store
+from .store import Store
 
 _SELECTED = (
     f"SELECT log.model, log.case_id, log.at, log.score, log.code, log.inclusion, log.body, "
-    f"{LATEST_OUTCOME} FROM log WHERE log.queue = ? AND log.kind = {DECISION} AND "
+    f"{LATEST_OUTCOME} FROM log WHERE log.queue = ? AND "
     f"(log.slot IS NOT NULL AND log.body IS NOT NULL OR log.code = {PROBE_WITHOUT_SLOT}) "
     "ORDER BY log.seq"
 )
