@@ -99,7 +99,7 @@ def test_cannot_tell_closes_a_case_and_counts_nowhere(team):
     assert ids_of(team["kim"]) == []
     shown = team["kim"].get(f"{BASE}/decisions/b").json()
     assert [each["rare"] for each in shown["outcomes"]] == [None]
-    assert shown["notes"][0]["note"] == "seen"
+    assert shown["outcomes"][0]["note"] == "seen"
     assert shown["columns"] == case("b", 980.0, "US")
 
 

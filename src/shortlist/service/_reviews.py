@@ -207,14 +207,14 @@ def working_order(settings: QueueSettings) -> str:
 def to_review(call: Call, view: QueueView, cases: list[FlaggedCase]) -> list[ReviewCase]:
     """Return cases as reviewers see them."""
     reasons, settings = _reasons(call, cases), view.settings
-    if view.is_blind:  # how far columns raised a score shows how high it is
-        for seq, each in reasons.items():
-            reasons[seq] = [{**reason, "effect": None} for reason in each]
+    # How far columns raised a score shows how high it is.
+    hidden = {"effect": None} if view.is_blind else {}
     return [
         ReviewCase(
             case.id, None if view.is_blind else case.entry.score, case.entry.at,
             settings.periods.bounds(case.entry.period)[1], case.entry.period,
-            reasons[case.entry.seq], case.holder, case.expires, case.assigned, case.outcome,
+            [{**each, **hidden} for each in reasons[case.entry.seq]],
+            case.holder, case.expires, case.assigned, case.outcome,
             1 + case.n_joined, case.segment(settings),
             UNSET if view.is_blind else case.entry.code == PROBE,
         )
@@ -234,7 +234,6 @@ def find_case(call: Call) -> dict[str, Any]:
     decided = msgspec.structs.asdict(answer_of(entry, repeated=True))
     shown = {"seq": entry.seq, "period": entry.period, "outcomes": outcomes}
     shown["events"] = _events(call.store, entry)
-    shown["notes"] = [each for each in outcomes if each["note"]]
     shown["columns"] = None if entry.slot is None else json.loads(entry.body or "{}")
     hidden = _TELLING if QueueView(call, call.row).is_blind else ()
     return {name: value for name, value in (decided | shown).items() if name not in hidden}

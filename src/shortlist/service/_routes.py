@@ -21,6 +21,10 @@ from .setup import TAKEN_OVER, add_queue, set_total, settings_for
 from .store import ALLOW, CAPACITY, CLOCK, MODEL, OBSERVATION, SHADOW, QueueRow
 
 _MOST_CASES = 1_024
+_LOGGED = (
+    *("seq", "kind", "at", "period", "case_id", "score", "threshold", "code", "slot", "entity"),
+    *("joined", "model"),
+)
 
 
 # --- decisions ------------------------------------------------------------------------------------
@@ -55,16 +59,27 @@ Effort = Annotated[float, Meta(ge=0, le=1e9)]
 Minutes = Annotated[float, Meta(ge=0.001, le=1e6)]  # so that no capacity is beyond counting
 
 
-class CapacityBody(Struct, forbid_unknown_fields=True):
+class Amount(Struct, forbid_unknown_fields=True, kw_only=True):
+    """One of these: a number of flags, an amount of effort, or minutes of who is there."""
+
+    count: Count | None = None
+    effort: Effort | None = None
+    staff: Minutes | None = None
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """Those that were given."""
+        names = ("count", "effort", "staff")
+        return {each: getattr(self, each) for each in names if getattr(self, each) is not None}
+
+
+class CapacityBody(Amount):
     """A capacity, from now or from a moment on: a number of flags, or an amount of effort.
 
     Or what the reviewers who are there can do, if each flag, or unit of effort, takes `staff`
     minutes. A moment is given in seconds since 1970, or in ISO 8601 with a time zone.
     """
 
-    count: Count | None = None
-    effort: Effort | None = None
-    staff: Minutes | None = None
     begins: Moment | None = msgspec.field(name="from", default=None)
 
 
@@ -96,8 +111,7 @@ async def change_capacity(call: Call, body: CapacityBody) -> Changed:
     """Change the capacity, now or from a moment on."""
     row = await call.service.ask(lambda: call.row)
     unit = QueueSettings.from_json(row.settings).unit
-    given = {"count": body.count, "effort": body.effort, "staff": body.staff}
-    change: dict[str, Any] = {name: each for name, each in given.items() if each is not None}
+    change = body.given
     if list(change) not in ([unit], ["staff"]) or (body.staff and body.begins):
         needed = f"{unit!r} alone, or 'staff' from now on"
         raise Problem(422, "invalid-value", f"The capacity of this queue needs {needed}.")
@@ -110,7 +124,7 @@ async def change_capacity(call: Call, body: CapacityBody) -> Changed:
     return Changed(**place, **change, begins=max(place["at"], begins or 0.0))
 
 
-class QueueBody(Struct, forbid_unknown_fields=True):
+class QueueBody(Amount, kw_only=True):
     """A new queue: its name, its capacity, and whose model, total and settings it takes over.
 
     A period is given in seconds, or as in 'day Europe/Berlin'. The segment is the column that says
@@ -118,9 +132,6 @@ class QueueBody(Struct, forbid_unknown_fields=True):
     """
 
     name: Annotated[str, Meta(max_length=100, pattern="^[A-Za-z_][A-Za-z0-9_]*$")]
-    count: Count | None = None
-    effort: Effort | None = None
-    staff: Minutes | None = None
     like: str = "default"
     period: Annotated[float, Meta(ge=1, le=1e9)] | str | None = None
     segment: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
@@ -138,8 +149,8 @@ async def make_queue(call: Call, body: QueueBody) -> _status.Queue:
 
 def _make_queue(call: Call, body: QueueBody) -> None:
     like = call._replace(queue=body.like).row
-    kept, given = QueueSettings.from_json(like.settings), (body.count, body.effort, body.staff)
-    if sum(each is not None for each in given) != 1:
+    kept = QueueSettings.from_json(like.settings)
+    if len(body.given) != 1:
         raise Problem(422, "invalid-value", "A queue needs one of 'count', 'effort' and 'staff'.")
     amount: float = body.effort or body.count or 0
     model = models_of(call.store, like.id)[0]
@@ -283,14 +294,10 @@ def read_log(call: Call, query: LogQuery) -> Log:
 
 def _plain(entry: Any) -> dict[str, Any]:
     """Return an entry of the log without the columns of the case and without states."""
-    names = (
-        "seq", "kind", "at", "period", "case_id", "score", "threshold", "code", "slot", "entity",
-        "joined",
-    )  # fmt: skip
-    plain = {name: getattr(entry, name) for name in names}  # infinity is null in JSON
+    plain = {name: getattr(entry, name) for name in _LOGGED}  # infinity is null in JSON
     has_event = entry.kind in (CAPACITY, MODEL, OBSERVATION, CLOCK, SHADOW, ALLOW) and entry.body
     event = json.loads(entry.body) if has_event else None
-    return {**plain, "model": entry.model, "key": entry.key_id, "event": event}
+    return {**plain, "key": entry.key_id, "event": event}
 
 
 class Me(Struct):

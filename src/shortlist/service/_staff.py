@@ -35,7 +35,6 @@ _UNITS = 1_000  # in a minute
 _TRIES = 5
 _MOST_READ = 2_000  # free cases, the first in working order: they are read while the lock is held
 _LONGEST_SEARCH = 5.0  # seconds for the best assignment of cases that take different times
-_MOST_SEARCHED = 1_000  # such cases, the worthiest for their time
 
 
 class ReviewerBody(Struct, forbid_unknown_fields=True):
@@ -106,7 +105,7 @@ class Staff(NamedTuple):
         room = {each.name: math.floor(exact(each.minutes) * _UNITS) for each in people}
         begins, _ = settings.periods.bounds(settings.periods.number(at))
         for other in store.queues():
-            for holder, taken in _taken(store, other, begins).items():
+            for holder, taken in _taken(store, other, begins):
                 if holder in room:
                     room[holder] = max(room[holder] - taken, 0)
         order = _reviews.working_order(settings)
@@ -173,16 +172,12 @@ def _time(settings: QueueSettings, minutes: float, effort: float | None) -> int:
     return max(math.ceil(exact(minutes) * units * _UNITS), 1)
 
 
-def _taken(store: Store, row: QueueRow, since: float) -> dict[str, int]:
-    """Return the time that open cases take of those who hold them, and cases closed since."""
+def _taken(store: Store, row: QueueRow, since: float) -> list[tuple[str, int]]:
+    """Return who holds each open case, and each closed since a moment, and the time it takes."""
     settings, minutes = QueueSettings.from_json(row.settings), Capacities(store, row.id).minutes
-    taken: dict[str, int] = {}
-    for holder, effort in select_flagged(
-        store, row.id, "claim.reviewer, log.effort",
-        f"claim.reviewer IS NOT NULL AND (({OPEN}) OR outcome.at >= ?)", since,
-    ):  # fmt: skip
-        taken[holder] = taken.get(holder, 0) + _time(settings, minutes, effort)
-    return taken
+    held = f"claim.reviewer IS NOT NULL AND (({OPEN}) OR outcome.at >= ?)"
+    rows = select_flagged(store, row.id, "claim.reviewer, log.effort", held, since)
+    return [(holder, _time(settings, minutes, effort)) for holder, effort in rows]
 
 
 def _pack(worth: Any, times: Any, room: Any, allowed: Any) -> Any:
@@ -191,23 +186,18 @@ def _pack(worth: Any, times: Any, room: Any, allowed: Any) -> Any:
     All numbers are whole, so that the tolerance of the solver lets nobody have too much.
     """
     n, m = allowed.shape
-    best = np.argsort(-worth / np.maximum(times, 1), kind="stable")[:_MOST_SEARCHED]
-    worth, times, allowed, k = worth[best], times[best], allowed[best], len(best)
     found = milp(
         -np.repeat(worth / worth.max(), m),
-        integrality=np.ones(k * m),
+        integrality=np.ones(n * m),
         bounds=Bounds(0, allowed.ravel().astype(float)),
         constraints=[
-            LinearConstraint(sparse.kron(sparse.eye(k), np.ones((1, m))), ub=1),
+            LinearConstraint(sparse.kron(sparse.eye(n), np.ones((1, m))), ub=1),
             LinearConstraint(sparse.kron(times[np.newaxis], sparse.eye(m)), ub=room),
         ],
         options={"time_limit": _LONGEST_SEARCH, "mip_rel_gap": 0},
     )
-    columns = np.full(n, -1)
-    if found.x is not None:
-        chosen = np.round(found.x).reshape(k, m)
-        columns[best] = np.where(chosen.any(axis=1), chosen.argmax(axis=1), -1)
-    return columns
+    chosen = np.zeros((n, m)) if found.x is None else np.round(found.x).reshape(n, m)
+    return np.where(chosen.any(axis=1), chosen.argmax(axis=1), -1)
 
 
 # --- following who is there -----------------------------------------------------------------------
@@ -228,7 +218,8 @@ def _follow(store: Store) -> list[tuple[str, Request]]:
     changes = []
     for row in store.queues():
         at, capacities = max(time.time(), row.high_water), Capacities(store, row.id)
-        if _free_absent(store, row, at) or _is_unassigned(store, row, at):
+        present = {each.name for each in read_reviewers(store) if each.is_there(row.name, at)}
+        if _free_absent(store, row, at, present) or (present and _is_unassigned(store, row, at)):
             assign_cases(store, row, at)
         minutes = capacities.staff(at)
         if minutes is not None:
@@ -257,9 +248,8 @@ def staff_amount(store: Store, row: QueueRow, minutes: float, at: float) -> floa
     return units / WORK_UNITS if of_work else units
 
 
-def _free_absent(store: Store, row: QueueRow, at: float) -> bool:
+def _free_absent(store: Store, row: QueueRow, at: float, present: set[str]) -> bool:
     """Take open cases back that were assigned to people who are not there; were there any?"""
-    present = {each.name for each in read_reviewers(store) if each.is_there(row.name, at)}
     having = store.query("SELECT reviewer FROM claim WHERE queue = ? AND assigned = 1", row.id)
     if present.issuperset(name for (name,) in having):
         return False
@@ -274,12 +264,11 @@ def _free_absent(store: Store, row: QueueRow, at: float) -> bool:
 
 
 def _is_unassigned(store: Store, row: QueueRow, at: float) -> bool:
-    """Whether people are there for whom nothing was assigned since the period began."""
+    """Whether nothing was assigned since the period began."""
     settings = QueueSettings.from_json(row.settings)
     begins, _ = settings.periods.bounds(settings.periods.number(at))
     done = "SELECT number FROM note WHERE queue = ? AND action = ? AND at >= ? LIMIT 1"
-    is_done = store.query(done, row.name, _ASSIGNED, begins)
-    return not is_done and any(each.is_there(row.name, at) for each in read_reviewers(store))
+    return not store.query(done, row.name, _ASSIGNED, begins)
 
 
 def assign_cases(

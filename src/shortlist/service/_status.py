@@ -169,11 +169,11 @@ class QueueView:
                 for begins, amount in self.capacities.after(self.at).items()
             ],
             "history": history,
-            "precision": None if self.is_blind else _found(by_score),
+            "precision": self._found(by_score),
             **self._detection(rows, sum(each["seen"] for each in history)),
             # Cases that more capacity would add have lower scores still than the lowest of those
             # that were reviewed. So their share is what more capacity would find at best.
-            "more": _found(lowest) if len(lowest) >= _ENOUGH_OUTCOMES else None,
+            "more": self._found(lowest) if len(lowest) >= _ENOUGH_OUTCOMES else None,
             "alarms": self.alarms(queue),
         }
 
@@ -195,12 +195,18 @@ class QueueView:
                 "used": amount(used, spent),
                 "seen": seen,
                 "starts": self.settings.periods.bounds(period)[0],
-                "precision": None
-                if self.is_blind
-                else _found([row for row in reviewed if row[0] == period]),
+                "precision": self._found([row for row in reviewed if row[0] == period]),
             }
             for period, capacity, used, seen, spent in rows
         ]
+
+    def _found(self, reviewed: list[Reviewed]) -> dict[str, Any] | None:
+        """Return how many of reviewed cases were rare, and the interval of their share."""
+        n, found = len(reviewed), sum(bool(rare) for *_, rare in reviewed)
+        low, high = map(float, proportion_interval(found, n))
+        share = found / n if n else None
+        shown = {"reviewed": n, "found": found, "share": share, "low": low, "high": high}
+        return None if self.is_blind else shown
 
     def _reviewed(self) -> list[Reviewed]:
         """Return what was selected lately, the lowest score first."""
@@ -273,14 +279,6 @@ class QueueView:
         if queue.capacity and not queue.remaining and passed < _EARLY:
             message = f"The capacity was used up after {percent(passed)} of the period."
             yield "rate", message, self.at
-
-
-def _found(reviewed: list[Reviewed]) -> dict[str, Any]:
-    """Return how many of reviewed cases were rare, and the interval of their share."""
-    n, found = len(reviewed), sum(bool(rare) for *_, rare in reviewed)
-    low, high = proportion_interval(found, n)
-    share = found / n if n else None
-    return {"reviewed": n, "found": found, "share": share, "low": float(low), "high": float(high)}
 
 
 # --- routes ---------------------------------------------------------------------------------------

@@ -29,8 +29,8 @@ ROLES = {
     "review": _ALWAYS | {"cases", "claim", "next", "release", "outcome"},
     "manage": _READ
     | _EVERYWHERE
-    | {"allow", "capacity", "model", "set_shadow", "end_shadow", "promote", "back", "assign"}
-    | {"release"},
+    | {"allow", "capacity", "model", "set_shadow", "end_shadow", "promote", "back"}
+    | {"assign", "release"},
     "read": _READ | {"undelivered"},
 }
 

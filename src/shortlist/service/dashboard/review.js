@@ -109,7 +109,7 @@ function showCase(found, known) {
   const reasons = (known?.reasons ?? []).map((reason) => make("li", `${reason.column} = ${plain(reason.value)}`));
   const columns = Object.entries(found.columns ?? {}).map(([name, value]) =>
     make("tr", null, {}, make("th", name, { scope: "row" }), make("td", plain(value))));
-  const notes = (found.notes ?? []).map((each) => make("li", `${each.note} (${each.reviewer}, ${moment(each.at)})`));
+  const notes = (found.outcomes ?? []).filter((each) => each.note).map((each) => make("li", `${each.note} (${each.reviewer}, ${moment(each.at)})`));
   at("case-parts").replaceChildren(
     ...part("Because of", reasons, "ul"), ...part("Columns", columns, "tbody"),
     ...part("Events", eventRows(found.events ?? []), "tbody"), ...part("Notes", notes, "ul"));
