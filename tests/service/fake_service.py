@@ -91,7 +91,6 @@ class FakeService:
         return {
             **case, "columns": {"amount": 900.25, "country": "US", "text": "<b>bold</b>"},
             "events": [event] * case["n_events"], "outcomes": [closed] if closed else [],
-            "notes": [closed] if closed and closed.get("note") else [],
         }  # fmt: skip
 
     def _change(self, rest, body):
