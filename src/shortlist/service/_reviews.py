@@ -32,8 +32,9 @@ _COLUMNS = (
     "claim.assigned, outcome.number, outcome.rare, outcome.reviewer, outcome.at, (SELECT count(*) "
     "FROM log AS later WHERE later.queue = log.queue AND later.joined = log.seq)"
 )
-#: SQL: whether a case has no outcome yet; those of erased persons need none.
+#: SQL: whether a case has no outcome yet; those of erased persons need none. And nobody has it.
 OPEN = "outcome.number IS NULL AND coalesce(length(log.seal), 0) <> 32"
+FREE = f"{OPEN} AND claim.reviewer IS NULL"
 _VIEWS = {
     "mine": f"{OPEN} AND claim.reviewer = ?",
     "open": OPEN,
@@ -175,9 +176,8 @@ def review_cases(call: Call, query: CasesQuery) -> ReviewCases:
             raise Problem(404, "not-found", f"The case {query.before!r:.100} was not flagged.")
         where += f" AND ({order}) > (?, ?, ?)"
         values += place[0]
-    cases = find_flagged(
-        store, view.row.id, f"{where} ORDER BY {order} LIMIT ?", *values, query.limit
-    )
+    where += f" ORDER BY {order} LIMIT ?"
+    cases = find_flagged(store, view.row.id, where, *values, query.limit)
     return ReviewCases(view.row.name, total, to_review(call, view, cases))
 
 
@@ -225,11 +225,8 @@ def to_review(call: Call, view: QueueView, cases: list[FlaggedCase]) -> list[Rev
 def find_case(call: Call) -> dict[str, Any]:
     """The decision about a case, its columns if it was flagged, and its outcomes."""
     entry, names = _entry(call, call.case), ("rare", "reviewer", "note", "at")
-    rows = call.store.query(
-        f"SELECT {', '.join(names)} FROM outcome WHERE queue = ? AND case_id = ? ORDER BY number",
-        entry.queue,
-        call.case,
-    )
+    words = f"SELECT {', '.join(names)} FROM outcome WHERE queue = ? AND case_id = ?"
+    rows = call.store.query(f"{words} ORDER BY number", entry.queue, call.case)
     outcomes = [dict(zip(names, (_as_bool(rare), *rest), strict=True)) for rare, *rest in rows]
     decided = msgspec.structs.asdict(answer_of(entry, repeated=True))
     shown = {"seq": entry.seq, "period": entry.period, "outcomes": outcomes}
@@ -242,13 +239,10 @@ def find_case(call: Call) -> dict[str, Any]:
 def _events(store: Store, entry: Entry) -> list[dict[str, Any]]:
     """Return the events of the case that an entry began or joined, the first thousand."""
     first = entry.joined or entry.seq
-    found = store.entries_where(
-        f"queue = ? AND kind = {DECISION} AND (seq = ? OR joined = ?) ORDER BY seq LIMIT 1000",
-        entry.queue, first, first,
-    )  # fmt: skip
+    where = f"queue = ? AND kind = {DECISION} AND (seq = ? OR joined = ?) ORDER BY seq LIMIT 1000"
     return [
         {"id": each.case_id, "at": each.at, "columns": json.loads(each.body or "{}")}
-        for each in found
+        for each in store.entries_where(where, entry.queue, first, first)
     ]
 
 

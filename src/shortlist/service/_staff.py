@@ -24,7 +24,7 @@ from ..online.decisions import PROBE
 from . import _reviews
 from ._api import CaseId, Moment, Name, Problem, check_name
 from ._decider import Request
-from ._reviews import OPEN, FlaggedCase, ReviewCase, Seconds, find_flagged, select_flagged
+from ._reviews import FREE, OPEN, FlaggedCase, ReviewCase, Seconds, find_flagged, select_flagged
 from ._service import Call, Service
 from ._status import Capacities, QueueView
 from .settings import WORK_UNITS, QueueSettings
@@ -109,7 +109,7 @@ class Staff(NamedTuple):
                 if holder in room:
                     room[holder] = max(room[holder] - taken, 0)
         order = _reviews.working_order(settings)
-        free = f"{OPEN} AND claim.reviewer IS NULL ORDER BY {order} LIMIT {_MOST_READ}"
+        free = f"{FREE} ORDER BY {order} LIMIT {_MOST_READ}"
         declined = store.query("SELECT seq, reviewer FROM declined WHERE queue = ?", row.id)
         return cls(
             settings, Capacities(store, row.id).minutes, people, room,
@@ -376,9 +376,7 @@ def assign_now(call: Call) -> Assignments:
     """Assign all open cases that nobody holds: the most worth that skills and minutes allow."""
     view = QueueView(call, call.row)
     chosen = assign_cases(call.store, view.row, view.at, call.key.id)
-    [(left,)] = select_flagged(
-        call.store, view.row.id, "count(*)", f"{OPEN} AND claim.reviewer IS NULL"
-    )
+    [(left,)] = select_flagged(call.store, view.row.id, "count(*)", FREE)
     return Assignments([Assigned(case.id, name) for case, name in chosen], left)
 
 
