@@ -74,6 +74,14 @@ def test_a_changed_number_never_leads_a_walk_astray(data):
         assert np.isfinite(shares).all()
 
 
+def test_a_walk_into_the_tree_before_is_no_leaf():
+    """The place before a root is -1 within its tree, which must not pass for the mark of a leaf."""
+    trees = packed_if_forest(RandomForestClassifier(3, max_depth=4, random_state=0).fit(X, Y))
+    root = trees.roots[1]
+    trees.nodes["left"][root], trees.nodes["code"][root] = root - 1, 2 * 10**5
+    assert not trees.is_sound
+
+
 def test_other_models_stay_as_they_are():
     """As do forests of three classes."""
     logistic = LogisticRegression().fit(X, Y)

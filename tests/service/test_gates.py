@@ -271,6 +271,22 @@ def test_trees_of_all_kinds_are_checked(kind, change):
         load_estimator(dump_estimator(model), "model")
 
 
+def test_made_up_splits_on_categories_are_refused():
+    """Compiled code would look for a set beyond its array; without trust, no model has any."""
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    model = HistGradientBoostingClassifier(max_iter=2).fit(X, X[:, 0] > 0)
+    nodes = model._predictors[0][0].nodes
+    nodes["is_categorical"][0], nodes["bitset_idx"][0] = 1, 4 * 10**9
+    with pytest.raises(ModelFileError, match="leads nowhere"):
+        load_estimator(dump_estimator(model), "model")
+    model = HistGradientBoostingClassifier(max_iter=2, categorical_features=[0])
+    model.fit(np.abs(X).round(), X[:, 0] > 1)
+    with pytest.raises(ModelFileError, match="types that a model does not need"):
+        load_estimator(dump_estimator(model), "model")
+    loaded = load_estimator(dump_estimator(model), "model", trust=True)
+    assert (loaded.predict(np.abs(X).round()) == model.predict(np.abs(X).round())).all()
+
+
 # --- readiness ------------------------------------------------------------------------------------
 
 

@@ -203,7 +203,9 @@ def _sum_over_columns(X: Any, seed: int, columns: Columns) -> Words:
                 words += _mix(_hash_values(values_of(column), seed) + place)
             return words
         if sparse.issparse(X):
-            return _sum_over_entries(_summed(X), seed, columns)
+            by_rows = sparse.csr_array(X, copy=True)
+            by_rows.sum_duplicates()  # what is stored for one place several times is added up
+            return _sum_over_entries(by_rows, seed, columns)
         table = values_of(X) if isinstance(X, np.ma.MaskedArray) else _table(X)
         flat = table.reshape(len(table), int(np.prod(table.shape[1:])))
         hashed = _hash_values(flat.ravel(), seed).reshape(flat.shape)
@@ -216,13 +218,6 @@ def _table(X: Any) -> NDArray[Any]:
         return np.asarray(X)
     except ValueError:  # lists of different lengths
         return _objects(X)
-
-
-def _summed(X: Any) -> Any:
-    """Return a sparse table by rows; what is stored for one place several times is added up."""
-    by_rows = sparse.csr_array(X, copy=True)
-    by_rows.sum_duplicates()
-    return by_rows
 
 
 def _sum_over_entries(X: Any, seed: int, columns: Columns) -> Words:

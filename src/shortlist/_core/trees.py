@@ -128,7 +128,8 @@ def unpacked(nodes: NDArray[Any], roots: NDArray[np.int64]) -> list[GrownTree]:
     """Return packed trees one by one."""
     trees = []
     for root, own in zip(roots.tolist(), np.split(nodes, roots[1:]), strict=True):
-        left = np.where(own["left"] < 0, -1, own["left"] - root)
+        # A child of another tree is no leaf: as child 0, it leads back, and no check accepts it.
+        left = np.where(own["left"] < 0, -1, np.maximum(own["left"] - root, 0))
         right = np.where(left < 0, -1, left + 1)
         code = own["code"]
         trees.append(GrownTree(left, right, code >> 1, own["value"], (code & 1) == 1))

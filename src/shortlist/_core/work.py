@@ -75,8 +75,8 @@ def check_max_effort(max_effort: Any, efforts: Doubles) -> float:
 
 def check_probabilities(scores: Floats) -> None:
     """Raise an error unless all scores lie between 0 and 1: values are weighed by probabilities."""
-    if scores.size and not (scores.min() >= 0 and scores.max() <= 1):
-        bad = np.flatnonzero(~((scores >= 0) & (scores <= 1)))
+    bad = np.flatnonzero(~((scores >= 0) & (scores <= 1)))
+    if bad.size:
         raise ValueError(
             "values, efforts and worth are weighed with the probability that an item is rare, and "
             f"scores must lie between 0 and 1; got {scores[bad[0]]:g} at {name_rows(bad)}. "

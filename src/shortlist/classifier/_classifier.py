@@ -873,11 +873,7 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
         return self.recalibrate_scores(self._score(X).rare, facts, keys, is_rare)
 
     def recalibrate_scores(
-        self,
-        scores: Floats,
-        facts: RowFacts,
-        tie_keys: TieKeys | None,
-        is_rare: Mask | None = None,
+        self, scores: Floats, facts: RowFacts, tie_keys: TieKeys | None, is_rare: Mask | None = None
     ) -> Self:
         """Do what `recalibrate` does, from scores that were computed before."""
         labels, seed = self.rule_.terms.reference, self.rule_.terms.seed

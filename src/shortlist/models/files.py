@@ -115,7 +115,7 @@ def _check_payload(payload: bytes, name: str) -> None:
                 _check_payload(archive.read(entry), name)
 
 
-def _check_trees(estimator: Any, name: str) -> None:
+def _check_trees(estimator: Any, name: str, *, trust: bool) -> None:
     """Raise an error for trees that would lead compiled code out of their arrays."""
     for each in _parts(estimator):
         n_features = getattr(each, "n_features_in_", 0)
@@ -126,6 +126,8 @@ def _check_trees(estimator: Any, name: str) -> None:
         )
         for grown in np.ravel(getattr(each, "_predictors", [])):
             sound = sound and is_sound(*histogram_tree(grown.nodes)[:3], n_features)
+            # Sets of categories are not checked; a model that has them is only read if trusted.
+            sound = sound and (trust or not grown.nodes["is_categorical"].any())
         sound = sound and (not isinstance(each, PackedForest) or each.is_sound)
         if not sound:
             raise ModelFileError(
@@ -174,7 +176,7 @@ def load_estimator(payload: bytes, name: str, *, trust: bool = False) -> Any:
                 "yourself; a model of your own is then read with trust=True."
             )
         loaded = skops.loads(payload, trusted=[*trusted, *foreign])
-        _check_trees(loaded, name)
+        _check_trees(loaded, name, trust=trust)
         return loaded
     except ModelFileError:
         raise

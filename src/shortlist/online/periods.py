@@ -25,7 +25,8 @@ _WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _MOST_PERIODS = 9e15  # beyond 2**53 a float cannot tell neighbouring whole numbers apart
 _FIRST, _LAST = -62e9, 253e9  # moments, a year or so from what a datetime can hold
 _MONDAY = date(1970, 1, 5).toordinal()
-_HOURS = re.compile(r"(\w+)-(\w+) (\d\d):(\d\d)-(\d\d):(\d\d)", re.IGNORECASE)
+_NAME = rf"({'|'.join(_WEEKDAYS)})\w*"
+_HOURS = re.compile(rf"{_NAME}-{_NAME} (\d\d):(\d\d)-(\d\d):(\d\d)", re.IGNORECASE)
 _DAY = 86_400.0
 _FORMS = (
     '"day", "week" or "month" and a time zone, such as "day Europe/Berlin", or working days such '
@@ -220,10 +221,9 @@ _KINDS = {
 
 def _working_days(hours: str, text: str) -> _Days:
     match = _HOURS.fullmatch(hours)
-    names = [] if match is None else [match[1].lower()[:3], match[2].lower()[:3]]
-    if match is None or not set(names) <= set(_WEEKDAYS):
+    if match is None:
         raise ValueError(f"A period of a calendar is {_FORMS}; got {text!r}.")
-    first, last = (_WEEKDAYS.index(name) for name in names)
+    first, last = (_WEEKDAYS.index(name.lower()) for name in match.groups()[:2])
     try:
         opens, closes = time(int(match[3]), int(match[4])), time(int(match[5]), int(match[6]))
     except ValueError:
