@@ -14,10 +14,12 @@ from scipy.optimize import LinearConstraint, milp
 from shortlist.service._decider import Request
 from shortlist.service._reviews import FlaggedCase, hold
 from shortlist.service._staff import Reviewer, Staff, _follow
+from shortlist.service._status import Capacities
 from shortlist.service.audit import audit_store
 from shortlist.service.databases import opened
 from shortlist.service.keys import make_key
 from shortlist.service.settings import QueueSettings
+from shortlist.service.setup import _close_period, _set_clock_back
 from shortlist.service.store import CAPACITY, Entry
 from tests.service.helpers import case, new_queue, serving, until
 
@@ -336,6 +338,21 @@ def test_who_is_there_undoes_nothing_that_somebody_sets_meanwhile(team, monkeypa
     lead.put("/v1/reviewers/kim", json={"minutes": 600})
     assert given
     assert lead.get(f"{BASE}/status").json()["capacity"] == 7
+
+
+def test_a_capacity_follows_people_again_after_a_restore_and_a_wrong_clock(team, address):
+    """In a period that was restored there are no flags, whoever is there."""
+    team["lead"].put("/v1/reviewers/kim", json={"minutes": 60})
+    team["lead"].put(f"{BASE}/capacity", json={"staff": 12})
+    with opened(address) as store:
+        [row] = store.queues()
+        _, end = QueueSettings.from_json(row.settings).periods.bounds(row.period)
+        _close_period(store, row)
+        capacities = Capacities(store, row.id)
+        assert (capacities.at(end - 1), capacities.staff(end - 1)) == (0, None)
+        assert (capacities.at(end), capacities.staff(end)) == (5, 12)
+        _set_clock_back(store, row._replace(high_water=end), time.time())
+        assert Capacities(store, row.id).staff(time.time()) == 12
 
 
 def test_time_alone_changes_who_is_there(address, model_file, monkeypatch):

@@ -85,7 +85,7 @@ class Capacities:
 
     def at(self, moment: float) -> float:
         """Return the capacity in force at a moment."""
-        return _amount(self._in_force(moment))
+        return _amount(self.in_force(moment))
 
     def after(self, moment: float) -> dict[float, float]:
         """Return the capacities that begin after a moment, in order."""
@@ -93,14 +93,15 @@ class Capacities:
 
     def staff(self, moment: float) -> float | None:
         """Return the minutes that a flag takes, if the capacity in force follows who is there."""
-        return self._in_force(moment).get("staff")
+        return self.in_force(moment).get("staff")
 
     @property
     def minutes(self) -> float:
         """The minutes that a flag, or a unit of effort, takes by what was said last; or one."""
         return next((each["staff"] for each in reversed(self._logged) if "staff" in each), 1.0)
 
-    def _in_force(self, moment: float) -> dict[str, Any]:
+    def in_force(self, moment: float) -> dict[str, Any]:
+        """Return the change that is in force at a moment."""
         begun = [each for each in self._changes if each["from"] <= moment]
         return begun[-1] if begun else self._logged[0]
 

@@ -154,7 +154,7 @@ def _close_period(store: Store, row: QueueRow) -> None:
     settings, changes = QueueSettings.from_json(row.settings), Capacities(store, row.id)
     now = max(time.time(), row.high_water)
     _, end = settings.periods.bounds(settings.periods.number(now))
-    later = {settings.unit: changes.at(end), "from": end}
+    later = {**changes.in_force(end), "from": end}
     # What was announced for the rest of the period would give flags in it.
     moments = [now, *(begins for begins in changes.after(now) if begins < end)]
     closed = [(CAPACITY, {settings.unit: 0, "from": moment}) for moment in moments]
@@ -163,10 +163,10 @@ def _close_period(store: Store, row: QueueRow) -> None:
 
 def _set_clock_back(store: Store, row: QueueRow, at: float) -> None:
     """Let the time of a queue be the present again; what was flagged in a period counts there."""
-    unit, changes = QueueSettings.from_json(row.settings).unit, Capacities(store, row.id)
-    amount = changes.at(row.high_water)
-    back = {"from": at, "capacity": amount, "scheduled": list(changes.after(at).items())}
-    change_queue(store, row.id, [(CLOCK, back), (CAPACITY, {unit: amount, "from": at})])
+    changes = Capacities(store, row.id)
+    again, scheduled = {**changes.in_force(row.high_water), "from": at}, changes.after(at)
+    back = {"from": at, "capacity": changes.at(row.high_water), "scheduled": [*scheduled.items()]}
+    change_queue(store, row.id, [(CLOCK, back), (CAPACITY, again)])
 
 
 def warm_up_controller(settings: QueueSettings, store: Store, model: int) -> None:
