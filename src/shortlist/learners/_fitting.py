@@ -315,7 +315,8 @@ def greedy_weights(scores: dict[str, Doubles], is_rare: Mask, max_flags: int) ->
     start = _START + _START_OF_FEW / max(int(is_rare.sum()), 1)
     counts = dict.fromkeys(scores, start)
     mixture = start * np.sum(list(scores.values()), axis=0)
-    limits = _limits(max_flags, is_rare.size)
+    around = {min(max(1, round(factor * max_flags)), is_rare.size) for factor in _AROUND}
+    limits = [Capacity.count(count) for count in sorted(around)]
     for _ in range(_STEPS):
         found = {
             name: np.mean([detection_at_capacity(is_rare, mixture + own, k) for k in limits])
@@ -327,11 +328,6 @@ def greedy_weights(scores: dict[str, Doubles], is_rare: Mask, max_flags: int) ->
         mixture = mixture + scores[best]
     total = sum(counts.values())
     return {name: count / total for name, count in counts.items()}
-
-
-def _limits(max_flags: int, n_items: int) -> list[Capacity]:
-    counts = {min(max(1, round(factor * max_flags)), n_items) for factor in _AROUND}
-    return [Capacity.count(count) for count in sorted(counts)]
 
 
 def held_out_rows(codes: Rows, rng: np.random.Generator) -> Rows:

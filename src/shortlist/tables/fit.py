@@ -587,15 +587,13 @@ def set_aside(
             )
         elif option == "group" and rows.X[name].nunique() == 1:
             problem = "is the same in all rows: a model would have no other group to learn from"
-        elif option == "weight" and not (kinds[name] == "numeric" and _are_chances(rows.X[name])):
+        elif option == "weight" and not (
+            kinds[name] == "numeric" and rows.X[name].between(0, 1, inclusive="right").all()
+        ):
             problem = "must hold probabilities above 0, and at most 1"
         if problem is not None:
             raise TableError(f"{option}=... names {name!r}, which {problem}.")
     return [None if name is None else rows.X[name].to_numpy() for name in aside.values()]
-
-
-def _are_chances(column: Any) -> bool:
-    return bool(((column > 0) & (column <= 1)).all())
 
 
 def divide_rows(times: NDArray[np.float64]) -> tuple[Rows, Rows]:
