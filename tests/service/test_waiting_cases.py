@@ -1,12 +1,15 @@
 """Queues where cases wait: slots go to whoever asks, never too many, and the log says why."""
 
 import json
+import time
 
 import numpy as np
 import pytest
 
 from shortlist import Capacity
 from shortlist.online import PullController
+from shortlist.service import _replica
+from shortlist.service._decider import Request
 from shortlist.service.audit import audit_store
 from shortlist.service.databases import opened
 from shortlist.service.erasure import erase_cases
@@ -207,6 +210,85 @@ def test_an_erased_case_is_not_handed_out(address, queue, clock):
     assert ask_of(hand) == []
     assert ask_of(hand) == ["b"]
     hand.close()
+    kept_promises(address)
+
+
+def test_a_case_is_erased_with_its_slot(address, queue, clock):
+    """Nothing of it is left in the entry that gave it the slot, whatever came in between."""
+    hand = hand_of(address, queue, clock)
+    hand.decide([("gone", 4.0), ("b", 3.0)])
+    clock.advance(1)
+    assert ask_of(hand) == ["gone"]
+    hand.close()
+    with opened(address) as store:
+        assert erase_cases(store, [], before=clock.wall - 0.5) == 2
+        left = store.query("SELECT case_id, digest, body FROM log WHERE kind IN (0, 8)")
+        assert [each[1:] for each in left] == [(None, None)] * 3
+        assert len({name for name, *_ in left}) == 2  # both entries are of one case
+        assert not {"gone", "b"} & {name for name, *_ in left}
+        [found] = audit_store(store)
+    assert (found.problems, found.n_erased) == ([], 2)
+
+
+def test_a_capacity_can_fall_while_slots_are_due(address, queue, clock):
+    """Cases got theirs before it fell: nobody had asked yet, so that the log has both now."""
+    hand = hand_of(address, queue, clock)
+    hand.decide([(f"{n}", 3.0 + n) for n in range(6)])
+    clock.advance(PERIOD + 1)
+    hand.change(CAPACITY, count=1)
+    assert slots(hand) == ["5", "4", "3", "2"]
+    hand.close()
+    kept_promises(address)
+
+
+def test_a_capacity_can_fall_while_somebody_asks(address, queue, clock):
+    """Both in one group: whoever asks gets what the new capacity leaves."""
+    hand = hand_of(address, queue, clock)
+    hand.decide([(f"{n}", 3.0 + n) for n in range(6)])
+    asked = [Request(kind=PULLED, deadline=time.monotonic() + 60) for _ in range(3)]
+    for request in asked:
+        hand.decider.submit(request)
+    hand.change(CAPACITY, count=1)
+    assert slots(hand) == ["5"]
+    hand.close()
+    kept_promises(address)
+
+
+def test_whoever_asks_when_slots_are_due_moves_no_clock(address, queue, clock):
+    """The row of the queue says what the last entry of the log says."""
+    hand = hand_of(address, queue, clock)
+    hand.decide([("a", 3.0), ("b", 3.5)])
+    clock.advance(PERIOD + 7)
+    assert ask_of(hand) == ["b", "a"]
+    hand.close()
+    kept_promises(address)
+
+
+@pytest.mark.parametrize("seed", [6, 26])
+def test_two_workers_agree_under_models_of_other_shapes(address, queue, clock, seed, monkeypatch):
+    """What is due before a change is settled before it, also by whoever only follows the log."""
+    rng, skewed = np.random.default_rng(seed), np.random.default_rng(3).gamma(0.3, 5, 2_000) - 2
+    models = {1: calibration(), 2: skewed}
+    monkeypatch.setattr(_replica, "calibration_of", lambda store, model: models[model])
+    hands, number = [hand_of(address, queue, clock) for _ in range(2)], 0
+    for _ in range(80):
+        clock.advance(float(rng.exponential(25.0)))
+        hand, what = hands[rng.integers(2)], rng.random()
+        if what < 0.5:
+            hand.decide([(f"{number + n}", float(rng.normal(0.5, 1.2))) for n in range(3)])
+            number += 3
+        elif what < 0.7:
+            hand.change(PULLED)
+        elif what < 0.9:
+            hand.change(MODEL, model=int(rng.integers(1, 3)))
+        else:
+            hand.change(CAPACITY, count=int(rng.integers(0, SLOTS + 1)))
+    hands[0].decide([("last", 0.0)])
+    replica = hands[1].decider.replica
+    replica.follow(hands[1].store._store.follow(queue, replica.seq))
+    assert replica.controller.state() == hands[0].decider.replica.controller.state()
+    for hand in hands:
+        hand.close()
     kept_promises(address)
 
 

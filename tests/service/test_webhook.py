@@ -147,6 +147,23 @@ def test_two_leaders_write_an_event_down_once(address, model_file, receiver):
         assert service.store.query("SELECT count(*) FROM hook_event") == [(2,)]
 
 
+def test_a_leader_that_was_replaced_settles_only_what_it_has_sent(address, model_file, receiver):
+    """Another worker has sent the same event since, and a later event has taken its number."""
+    with serving(address, model_file, count=9) as client:
+        service = client.service
+        old, new = (webhook.Webhook(service, receiver.address, SECRET) for _ in range(2))
+        old._gather()
+        flag(client, "a")
+        [(id, tries, _)] = old._due()
+        [again] = new._due()
+        new._settle([(again[0], 0, None)])
+        flag(client, "b")
+        new._gather()
+        old._settle([(id, tries, None)])
+        [(_, _, content)] = new._due()
+        assert json.loads(content)["data"]["case"] == "b"
+
+
 def test_what_is_refused_is_sent_again_in_order(address, model_file, receiver):
     """A refused event holds back later ones of its case, and of no other case."""
     receiver.refuses = lambda event: event["type"] == "flag" and event["data"]["case"] == "a"
@@ -361,7 +378,7 @@ def test_whatever_fails_each_event_arrives_and_those_of_a_case_in_order(steps):
                 elif kind in ("send", "crash"):
                     due = hook._due()
                     refused = {each[0] for n, each in enumerate(due) if number >> (n % 3) & 1}
-                    arrived += [each[2:] for each in due if each[0] not in refused]
+                    arrived += [(id, content) for id, _, content in due if id not in refused]
                     if kind == "send":
                         sent = [(n, tries, "no" if n in refused else None) for n, tries, *_ in due]
                         hook._settle(sent)

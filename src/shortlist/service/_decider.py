@@ -263,7 +263,8 @@ class Decider:
         others = [request for request in batch if request.kind != log.DECISION]
         changes = [each for each in others if not any(case.answer for case in each.cases)]
         changes = [each for each in changes if not self._is_outdated(each)]
-        changes.sort(key=lambda each: each.after is None)  # what somebody sets comes last
+        # What somebody sets comes last, and whoever asks gets what that leaves.
+        changes.sort(key=lambda each: (each.kind == log.PULLED, each.after is None))
         ids = [case.case_id or "" for case in cases]
         found = self._store.find_cases(self.queue, ids) if ids else []
         known = {entry.case_id or "": entry for entry in found}
@@ -304,7 +305,7 @@ class Decider:
         for case in new:
             case.at = at
         maker.add_cases(new)
-        if maker.entries:
+        if maker.last_seq > row.last_seq:
             self._store.commit(maker.group())
             replica.seq = maker.last_seq
         else:

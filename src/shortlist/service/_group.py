@@ -35,7 +35,11 @@ class GroupMaker:
         due = [] if replica.settings.within is None else replica.flag_waiting(at)
         for case in due:
             self._add_slot(case, ABOVE_THRESHOLD, None)
-        self._n_free = len(due)  # cases with slots, for those who ask
+        self._n_free = sum(entry.slot is not None for entry in self.entries)  # for those who ask
+        if due:  # they have the capacity of before: what follows may change it
+            group = self.group()
+            replica.store.insert(group)
+            self._row, self.entries = group.row, []
         self._advance(at, row.capacity)
 
     def add_start(self) -> None:
@@ -215,6 +219,8 @@ class GroupMaker:
 
     def group(self) -> Group:
         """Return what is to be written."""
+        if not self.entries:  # slots that were due have been written, and no time has passed
+            return Group(self._row, [])
         replica, last, head = self._replica, self.last_seq, self._row.head
         for place, entry in enumerate(self.entries):
             head = link(head, entry._asdict())

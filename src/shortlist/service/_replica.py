@@ -165,8 +165,15 @@ class Replica:
                 self._decide_again(run)
             else:
                 for event in run:
-                    (self._hand_out_again if kind == PULLED else self.apply)(event)
+                    (self._hand_out_again if kind == PULLED else self._apply_again)(event)
             self.seq = run[-1].seq
+
+    def _apply_again(self, event: Entry) -> None:
+        """Make a change after what was due before it, which whoever made it has settled, too."""
+        lacks_slots = self.settings.within is not None and self.flag_waiting(event.at)
+        if lacks_slots and event.build == self.build and self.is_own:
+            raise ReplayError(f"Entry {event.seq} of the log comes after slots that it lacks.")
+        self.apply(event)
 
     def watch(self, scores: list[float]) -> None:
         """Let the alarm see scores."""
@@ -300,10 +307,9 @@ class Replica:
         ]
 
     def _let_wait(self, case: Arrival) -> Verdict:
-        if self.flag_waiting(case.at):
-            raise ReplayError(f"Entry {case.seq} of the log comes after slots that it lacks.")
+        lacks_slots = bool(self.flag_waiting(case.at))  # the log, which then differs
         self.controller.add(case.score, id=case.seq, at=case.at)
-        return decisions.WAITS, math.inf, None
+        return REFUSED_BY_COUNT if lacks_slots else decisions.WAITS, math.inf, None
 
     def _decide_part(self, part: list[Any], *, with_ids: bool) -> Iterable[Verdict]:
         controller = self.controller

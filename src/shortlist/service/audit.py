@@ -221,7 +221,7 @@ class _Auditor:
     def _see(self, entry: Entry) -> None:
         """Check the next entry."""
         where, period = f"entry {entry.seq}", self._settings.periods.number(entry.at)
-        self._found.n_erased += is_erased(entry.seal)
+        self._found.n_erased += is_erased(entry.seal) and entry.kind != log.PULLED
         self._chain.see(entry.seq, entry._asdict())
         is_later = entry.at >= self._at or entry.kind == log.CLOCK
         self._expect(is_later, f"{where} is earlier than the one before it")

@@ -40,7 +40,7 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _PLACES = "SELECT queue, seq FROM hook_place"
 # Of the events of a case that are not given up, only the first one is due.
 _DUE = (
-    "SELECT event.number, event.tries, event.id, event.type, event.at, event.body, queue.name, "
+    "SELECT event.id, event.tries, event.type, event.at, event.body, queue.name, "
     "log.case_id, log.score, log.period, log.seal FROM hook_event AS event JOIN queue ON queue.id "
     "= event.queue LEFT JOIN log ON log.queue = event.queue AND log.seq = event.seq WHERE "
     "event.due <= ? AND NOT EXISTS (SELECT 1 FROM hook_event AS earlier WHERE earlier.queue = "
@@ -62,15 +62,15 @@ class Webhook:
         service = self._service
         while events := await service.ask(self._due):
             sent = [
-                (number, tries, await service.loop.run_in_executor(None, self._send, id, content))
-                for number, tries, id, content in events
+                (id, tries, await service.loop.run_in_executor(None, self._send, id, content))
+                for id, tries, content in events
             ]
             await service.ask(self._settle, sent)
 
     # --- what is to be sent --------------------------------------------------------------------
 
-    def _due(self) -> list[tuple[int, int, str, bytes | None]]:
-        """Return events to send: their number, failed tries, id and content."""
+    def _due(self) -> list[tuple[str, int, bytes | None]]:
+        """Return events to send: their id, failed tries and content."""
         if not self._service.roster.leads():
             return []
         self._note_alarms()
@@ -155,17 +155,20 @@ class Webhook:
         except (OSError, ValueError, http.client.HTTPException) as error:
             return f"{type(error).__name__}: {error}"[:200]
 
-    def _settle(self, sent: list[tuple[int, int, str | None]]) -> None:
-        """Forget what was received; put off what was not, or give it up."""
+    def _settle(self, sent: list[tuple[str, int, str | None]]) -> None:
+        """Forget what was received; put off what was not, or give it up.
+
+        By ids: the number of an event that another worker has settled may be that of a new one.
+        """
         store = self._service.store
         with store.write():
-            for number, tries, error in sent:
+            for id, tries, error in sent:
                 if error is None:
-                    store.query("DELETE FROM hook_event WHERE number = ?", number)
+                    store.query("DELETE FROM hook_event WHERE id = ?", id)
                 else:
                     due = time.time() + 2.0**tries if tries + 1 < _MOST_TRIES else None
-                    change = "UPDATE hook_event SET tries = ?, due = ?, error = ? WHERE number = ?"
-                    store.query(change, tries + 1, due, error, number)
+                    change = "UPDATE hook_event SET tries = ?, due = ?, error = ? WHERE id = ?"
+                    store.query(change, tries + 1, due, error, id)
 
 
 def check_webhook(address: str | None, secret: str) -> tuple[str, str] | None:
@@ -207,15 +210,15 @@ _OPENER = urllib.request.build_opener(_NoRedirect)
 
 
 def _content(
-    number: int, tries: int, id: str, type: str, at: float, body: str, queue: str, *case: Any
-) -> tuple[int, int, str, bytes | None]:
+    id: str, tries: int, type: str, at: float, body: str, queue: str, *case: Any
+) -> tuple[str, int, bytes | None]:
     """Return an event as it is sent; nothing in it says whether a case is a probe."""
     case_id, score, period, seal = case
     data = {"queue": queue, **json.loads(body)}
     if case_id is not None:
         data |= {"case": case_id, "score": score, "period": period}
     content = json.dumps({"type": type, "at": at, "data": data}).encode()
-    return number, tries, id, None if is_erased(seal) else content
+    return id, tries, None if is_erased(seal) else content
 
 
 # --- routes ---------------------------------------------------------------------------------------
