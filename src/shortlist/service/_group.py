@@ -114,7 +114,7 @@ class GroupMaker:
             if code is None:
                 together[name] = each
             else:
-                self._add([each], [self._replica.pass_over(code, each.score, each.at)])
+                self._add([each], [self._replica.pass_over(code, each.at)])
         self._decide(list(together.values()))
 
     def _read_entities(self, names: list[str]) -> None:

@@ -205,7 +205,7 @@ class Replica:
             for id, score, *_ in waiting:
                 self.controller.add(score, id=id, at=body["from"])
         elif event.kind == OBSERVATION:
-            _believe(self.controller, body["scores"][0], event.at)
+            self._believe(event.at)
             self.controller.observe(body["scores"], at=event.at)
 
     def start_again(self, capacity: float, scheduled: Iterable[Any]) -> None:
@@ -230,8 +230,7 @@ class Replica:
         for is_passed, part in groupby(run, key=self._is_passed_over):
             if is_passed:
                 for entry in part:
-                    again = Arrival.of(entry)
-                    self.pass_over(entry.code or 0, again.score, again.at)
+                    self.pass_over(entry.code or 0, Arrival.of(entry).at)
             else:
                 self._compare(list(part))
 
@@ -268,9 +267,7 @@ class Replica:
 
     def flag_waiting(self, at: float) -> list[WaitingCase]:
         """Return the cases that have a slot, because their time to wait or a period has ended."""
-        if at - self.controller.now > self.controller.farthest_jump:
-            for _ in range(_JUMPS):
-                self.controller.flagged(at=at)  # whoever wrote the moment has checked it
+        self._believe(at)
         return self.controller.flagged(at=at)
 
     def decide(self, arrivals: list[Arrival]) -> list[Verdict]:
@@ -284,19 +281,25 @@ class Replica:
         none = NOT_WORTH, worth, 0.0 if self.controller.has_probes else None
         return [next(verdicts) if is_enough else none for is_enough in enough]
 
-    def pass_over(self, code: int, score: float, at: float) -> Verdict:
+    def pass_over(self, code: int, at: float) -> Verdict:
         """Let time pass without deciding about an event; its moment may be refused."""
         if not self.settings.is_guarded:
-            _believe(self.controller, score, at)
+            self._believe(at)
         decision = self.controller.pass_over(code, at=at)
         chance = 0.0 if self.controller.has_probes else None
         return decisions.REASONS.index(decision.reason), math.inf, chance
+
+    def _believe(self, at: float) -> None:
+        """Let the clock follow a long pause: whoever wrote the moment has checked it."""
+        if math.inf > at - self.controller.now > self.controller.farthest_jump:
+            for _ in range(_JUMPS):
+                self.controller.pass_over(decisions.MOMENT_REFUSED, at=at)
 
     def _decide(self, arrivals: list[Arrival]) -> list[Verdict]:
         if self.settings.within is not None:
             return [self._let_wait(each) for each in arrivals]
         if arrivals and not self.settings.is_guarded:
-            _believe(self.controller, arrivals[0].score, arrivals[0].at)
+            self._believe(arrivals[0].at)
         # A controller that draws takes ids for all of its items, or for none.
         draws = self.controller.has_probes
         parts = groupby(arrivals, key=lambda each: draws and each.case_id is not None)
@@ -330,10 +333,3 @@ def _agrees(entry: Entry, verdict: Verdict) -> bool:
         entry.code == REFUSED_BY_COUNT and bool(decisions.is_flag(code))
     )
     return is_same and entry.threshold == threshold
-
-
-def _believe(controller: Controller, score: float, at: float) -> None:
-    """Let the clock follow a long pause: whoever wrote the moment has checked it."""
-    if math.inf > at - controller.now > controller.farthest_jump:
-        for _ in range(_JUMPS):
-            controller.observe(score, at=at)
