@@ -30,8 +30,6 @@ from ._status import QueueView
 from .keys import NO_KEY
 from .store import ALARM
 
-__all__ = ["Webhook", "check_webhook"]
-
 _PATIENCE = 10.0  # seconds until a receiver must have answered
 _TOGETHER = 50  # events that are sent before it is written down which of them were received
 _MOST_TRIES = 13  # with pauses that double, from a second to more than an hour in all
