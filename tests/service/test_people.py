@@ -254,6 +254,15 @@ def test_who_is_no_known_reviewer_gets_nothing_again_that_they_declined(team):
     assert kim.post(f"{BASE}/next", json={}).json()["case"]["id"] == "b"
 
 
+def test_what_was_declined_is_given_back_although_nobody_gets_it_at_once(team, monkeypatch):
+    """An answer that it has failed would be wrong: declining it again would find nothing held."""
+    flag(team["shop"], "a")
+    team["kim"].post(f"{BASE}/claims", json={"id": "a"})
+    monkeypatch.setattr("shortlist.service._staff._TRIES", 0)
+    declined = team["kim"].post(f"{BASE}/releases", json={"id": "a", "decline": True})
+    assert (declined.status_code, declined.json()) == (200, {"id": "a", "holder": None})
+
+
 def test_what_absent_people_hold_goes_to_others(team):
     """At once when they are marked absent or removed; what they claimed by themselves expires."""
     lead = team["lead"]

@@ -397,7 +397,8 @@ def release_case(call: Call, body: ReleaseBody) -> Assigned:
             vouch.append(("declined", *key, case.holder))
         call.note("release", vouch=vouch)
     if body.decline:
-        assign_cases(store, view.row, view.at, call.key.id)
+        with contextlib.suppress(Problem):  # it was given back, whoever gets it
+            assign_cases(store, view.row, view.at, call.key.id)
     [now] = find_flagged(store, view.row.id, "log.case_id = ?", body.id)
     return Assigned(now.id, now.holder)
 
