@@ -13,6 +13,7 @@ from unittest.mock import ANY
 import numpy as np
 import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 from typer.testing import CliRunner
 
@@ -285,6 +286,25 @@ def test_made_up_splits_on_categories_are_refused():
         load_estimator(dump_estimator(model), "model")
     loaded = load_estimator(dump_estimator(model), "model", trust=True)
     assert (loaded.predict(np.abs(X).round()) == model.predict(np.abs(X).round())).all()
+
+
+@pytest.mark.parametrize("change", ["item", "part", "end"])
+def test_a_search_for_neighbours_that_leads_nowhere_is_refused(change):
+    """Its arrays are followed by compiled code, too."""
+    for n in (1, 2, 7, 8, 9, 63, 64, 65, 200):
+        X = np.random.default_rng(n).normal(size=(n, 3))
+        model = KNeighborsClassifier(1, algorithm="kd_tree", leaf_size=4).fit(X, X[:, 0] > 0)
+        assert load_estimator(dump_estimator(model), "model").n_samples_fit_ == n
+    state = list(model._tree.__getstate__())
+    if change == "item":
+        state[1][0] = 10**12
+    elif change == "part":
+        state[2]["is_leaf"][-1] = 0
+    else:
+        state[2]["idx_end"][-1] = 10**9
+    model._tree.__setstate__(tuple(state))
+    with pytest.raises(ModelFileError, match="leads nowhere"):
+        load_estimator(dump_estimator(model), "model")
 
 
 # --- readiness ------------------------------------------------------------------------------------

@@ -180,7 +180,7 @@ class CapacityAwareForestClassifier(CapacityAwareBase):
             warnings.filterwarnings("ignore", message="Some inputs do not have OOB scores")
             for place, forest in enumerate(forests):
                 n_trees = len(range(place, self.n_estimators, len(forests)))
-                forest.set_params(n_estimators=n_trees).fit(X, is_rare)
+                forest.set_params(n_estimators=n_trees, n_jobs=self.n_jobs).fit(X, is_rare)
 
     def _large(self, n_items: int, rng: np.random.Generator) -> list[Any]:
         """Return four unfitted forests with large leaves."""
@@ -193,12 +193,7 @@ class CapacityAwareForestClassifier(CapacityAwareBase):
         ]
 
     def _pair(self, leaf: int, max_features: Any, rng: np.random.Generator) -> list[Any]:
-        own = {
-            "min_samples_leaf": leaf,
-            "bootstrap": True,
-            "oob_score": True,
-            "n_jobs": self.n_jobs,
-        }
+        own = {"min_samples_leaf": leaf, "bootstrap": True, "oob_score": True}
         first, second = rng.integers(2**31, size=2).tolist()
         return [
             RandomForestClassifier(max_features=max_features, random_state=first, **own),

@@ -203,8 +203,7 @@ class CapacityAwareSVC(CapacityAwareBase):
                 "items."
             )
         if self.selection == "paper":
-            halves = _halves(is_rare, rng)
-            return [Swap([halves], np.empty(0, dtype=np.intp))]
+            return [Swap([_halves(is_rare, rng)], np.empty(0, dtype=np.intp))]
         # With two items of a class, none can be left out.
         leave_out = bool(self.fall_back) and fewest > 2
         return draw_swaps(is_rare, self.n_swaps, rng, leave_out=leave_out)

@@ -129,10 +129,21 @@ def _check_trees(estimator: Any, name: str, *, trust: bool) -> None:
             # Sets of categories are not checked; a model that has them is only read if trusted.
             sound = sound and (trust or not grown.nodes["is_categorical"].any())
         sound = sound and (not isinstance(each, PackedForest) or each.is_sound)
+        sound = sound and (type(each).__name__ != "KDTree" or _is_sound_search(each))
         if not sound:
             raise ModelFileError(
                 f"{name} is damaged: a tree of its model leads nowhere. Fit the model again."
             )
+
+
+def _is_sound_search(tree: Any) -> bool:
+    """Whether a tree of neighbours only leads to items, and to parts of itself, that exist."""
+    items, order, nodes, bounds, _, _, n_nodes = tree.__getstate__()[:7]
+    places = np.concatenate([order, nodes["idx_start"], nodes["idx_end"] - 1])
+    inner = np.flatnonzero(nodes["is_leaf"] == 0)
+    exist = places.min() >= 0 and places.max() < len(items) and np.all(2 * inner + 2 < n_nodes)
+    shapes = order.shape, nodes.shape, bounds.shape
+    return bool(exist) and shapes == ((len(items),), (n_nodes,), (2, n_nodes, items.shape[1]))
 
 
 def _parts(estimator: Any) -> Iterator[Any]:
