@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
 EXACT = ("tests/properties/test_exact_promises.py",)
-ENTITY_ROWS = ("tests/tables/test_entities.py", "-k", "earlier or end or without or commands")
+ENTITY_ROWS = ("tests/tables/test_entity_rows.py", "-k", "earlier or end or without or commands")
 WEIGHTED = ("tests/tables/test_weighted_fit.py",)
 DATABASES = ("tests/tables/test_databases.py", "-k", "killed or password or changed or together")
 IDS = ("tests/properties/test_id_laws.py",)

@@ -119,9 +119,8 @@ def _by_autogluon(X: Any, is_rare: Any, X_test: Any, python: str) -> tuple[Any, 
         return np.load(folder / "scores.npy"), float(np.load(folder / "seconds.npy"))
 
 
-def in_words(rows: list[dict[str, Any]], of: str = "default") -> str:
-    """Return means by method, and differences to one of them with errors over tables."""
-    from studies.harness import markdown
+def means_of(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return means by method, and differences to the others with errors over tables."""
     from studies.tables import mean_and_error
 
     methods = list(dict.fromkeys(row["method"] for row in rows))
@@ -133,29 +132,25 @@ def in_words(rows: list[dict[str, Any]], of: str = "default") -> str:
         for table in dict.fromkeys(row["table"] for row in rows)
         if all((table, method) in found for method in methods)
     ]
-    lines = []
+    lines: list[dict[str, Any]] = []
     for method in methods:
         means = np.mean([found[table, method] for table in tables], axis=0)
-        less = mean_and_error(
-            [float((found[table, method] - found[table, of]).mean()) for table in tables]
-        )
         spent = [row["seconds"] for row in rows if row["method"] == method]
-        lines.append(
-            [
-                method,
-                *(f"{mean:.3f}" for mean in means),
-                f"{less['mean']:+.4f} ± {less['error']:.4f}",
-                f"{np.mean(spent):.1f}",
-            ]
-        )
-    headings = ["method", "b = 1", "b = 2", "b = 3", f"less {of}", "seconds"]
-    return f"{len(tables)} tables\n\n" + markdown(headings, lines)
+        line = {"method": method, "tables": len(tables), "seconds": round(np.mean(spent), 2)}
+        line |= {f"b{b}": round(mean, 5) for b, mean in enumerate(means, 1)}
+        for other in methods:
+            each = [float((found[table, method] - found[table, other]).mean()) for table in tables]
+            less = mean_and_error(each)
+            line[f"less {other}"] = round(less["mean"], 5)
+            line[f"its error, {other}"] = round(less["error"], 5)
+        lines.append(line)
+    return lines
 
 
 def main() -> None:
     """Run what is missing, save and print."""
     from studies.detection.tables import CONFIRMING, CONFIRMING_EVERYDAY
-    from studies.harness import run_stored, study_parser
+    from studies.harness import markdown, run_stored, study_parser
     from studies.tables import read_table, write_table
 
     parser = study_parser(__doc__, HERE, reps=1)
@@ -175,7 +170,9 @@ def main() -> None:
             rows = run_stored(f"autogluon_beside_{method}", run_half, configs, n_jobs=options.jobs)
             known = [row for row in known if row["method"] != method] + rows
         write_table(known, path)
-    print(in_words(read_table(path)))
+    means = means_of(read_table(path))
+    write_table(means, options.out / "autogluon_beside_means.csv")
+    print(markdown(list(means[0]), [[str(cell) for cell in line.values()] for line in means]))
 
 
 if __name__ == "__main__":
