@@ -39,7 +39,7 @@ def lines(new_cases):
 def read(model, lines):
     """Parse lines."""
     loaded = LoadedModel(0, model)
-    reader = LineReader(loaded, id_field=None, time_field="at")
+    reader = LineReader(loaded, id_field=None, time_field="at", entity=None)
     return loaded, [reader.read(number, line) for number, line in enumerate(lines)]
 
 

@@ -17,7 +17,7 @@ GOOD = {"case": "c1", "amount": 12.5, "country": "ar", "opened": "2024-05-31", "
 @pytest.fixture
 def reader(table_fit):
     """Return a reader for the model of the table."""
-    return LineReader(LoadedModel(0, table_fit.model), id_field=None, time_field="at")
+    return LineReader(LoadedModel(0, table_fit.model), id_field=None, time_field="at", entity=None)
 
 
 def read(reader, **changed):
@@ -101,6 +101,8 @@ def test_ids_and_moments(reader, table_fit):
     assert read(reader, case=17).shown == 17
     assert read(reader, at=90).at == read(reader, at="1970-01-01T00:01:30Z").at == 90
     assert read(reader, at="1970-01-01T01:00:00+01:00").at == 0
-    other = LineReader(LoadedModel(0, table_fit.model), id_field="key", time_field="when")
+    other = LineReader(
+        LoadedModel(0, table_fit.model), id_field="key", time_field="when", entity=None
+    )
     item = read(other, key="k", when=5)
     assert (item.id, item.at) == ("k", 5)

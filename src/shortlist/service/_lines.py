@@ -54,12 +54,7 @@ class LineReader:
     """Parses lines for a model: its columns by name, and the fields with the id and the moment."""
 
     def __init__(
-        self,
-        model: LoadedModel,
-        *,
-        id_field: str | None,
-        time_field: str,
-        entity: str | None = None,
+        self, model: LoadedModel, *, id_field: str | None, time_field: str, entity: str | None
     ) -> None:
         self._model, self._time_field, self._entity = model, time_field, entity
         self._id_field = next(iter(model.id_fields), None) if id_field is None else id_field
