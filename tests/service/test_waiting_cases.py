@@ -8,8 +8,10 @@ import pytest
 
 from shortlist import Capacity
 from shortlist.online import PullController
+from shortlist.online._pacing import USED
 from shortlist.service import _replica
 from shortlist.service._decider import Request
+from shortlist.service._group import GroupMaker
 from shortlist.service.audit import audit_store
 from shortlist.service.databases import opened
 from shortlist.service.erasure import erase_cases
@@ -239,6 +241,26 @@ def test_a_capacity_can_fall_while_slots_are_due(address, queue, clock):
     assert slots(hand) == ["5", "4", "3", "2"]
     hand.close()
     kept_promises(address)
+
+
+@pytest.mark.parametrize("later", [1, 9])
+def test_slots_that_are_due_have_the_capacity_of_their_time(address, queue, clock, later):
+    """Another one was announced for the next period, and nobody came before that."""
+    hand = hand_of(address, queue, clock)
+    hand.decide([(f"{n}", 3.0 + n) for n in range(6)])
+    assert [ask_of(hand), ask_of(hand)] == [["5"], ["4"]]
+    hand.change(CAPACITY, count=3)
+    hand.change(CAPACITY, count=later, **{"from": clock.wall + PERIOD})
+    # As after a clock that was set back: only the database knows of the two slots.
+    hand.decider.replica.controller.state_ints[USED] = 0
+    clock.advance(PERIOD + 1)
+    with opened(address) as store:
+        row, _, total = store.begin(queue, hand.decider.replica.seq)
+        hand.decider.replica.store = store
+        maker = GroupMaker(hand.decider.replica, row, total, clock.wall)
+        store.commit(maker.group())
+    assert slots(hand) == ["5", "4", "3"]
+    hand.close()
 
 
 def test_a_capacity_can_fall_while_somebody_asks(address, queue, clock):

@@ -426,6 +426,10 @@ class Controller:
 
     # --- helpers -------------------------------------------------------------------------------
 
+    def announced(self) -> list[tuple[float, Capacity]]:
+        """Return the capacity in force and those that wait for their moments, in order."""
+        return [(-math.inf, self.capacity), *self._time.changes]
+
     def pass_over(self, code: int, *, at: Any, id: str | int | None = None) -> Decision:
         """Answer an item that is not to be decided: time passes, and its id is remembered."""
         id, moment = None if id is None else check_id(id), self._time.moment(at)

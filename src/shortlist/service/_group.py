@@ -32,15 +32,22 @@ class GroupMaker:
         self._is_start = False
         self._cases = replica.settings.entity_cases()
         self.entries: list[Entry] = []
-        due = [] if replica.settings.within is None else replica.flag_waiting(at)
-        for case in due:
-            self._add_slot(case, ABOVE_THRESHOLD, None)
-        self._n_free = sum(entry.slot is not None for entry in self.entries)  # for those who ask
-        if due:  # they have the capacity of before: what follows may change it
-            group = self.group()
-            replica.store.insert(group)
-            self._row, self.entries = group.row, []
+        self._n_free = 0  # cases with slots, for those who ask
+        if replica.settings.within is not None:
+            self._add_due(at)
         self._advance(at, row.capacity)
+
+    def _add_due(self, at: float) -> None:
+        """Write the slots of cases whose time has ended, by the capacities in force at the time."""
+        replica, announced = self._replica, self._replica.controller.announced()
+        for case in replica.flag_waiting(at):
+            capacity = [each for begins, each in announced if begins <= case.flagged_at][-1]
+            allowed = replica.settings.allowed_by(capacity)
+            self._add_slot(case, ABOVE_THRESHOLD, None, allowed)
+            self._n_free += self.entries[-1].slot is not None
+            group = self.group()
+            self._row, self.entries = group.row._replace(capacity=allowed), []
+            replica.store.insert(group._replace(row=self._row))
 
     def add_start(self) -> None:
         """Append the state from which all processes of this version go on."""
@@ -82,12 +89,11 @@ class GroupMaker:
         is_asked = self._n_free < 0 and self._has_room(allowed, None)
         case = self._replica.controller.next(at=self._at) if is_asked else None
         if case is not None:
-            self._add_slot(case, ASKED, key_id)
+            self._add_slot(case, ASKED, key_id, allowed)
 
-    def _add_slot(self, case: WaitingCase, code: int, key_id: str | None) -> None:
+    def _add_slot(self, case: WaitingCase, code: int, key_id: str | None, allowed: int) -> None:
         """Append the slot of a case that waits; an erased one gets none, and is gone."""
         replica = self._replica
-        allowed = replica.settings.allowed_by(replica.controller.capacity)
         self._advance(case.flagged_at or self._at, allowed)
         [entry] = replica.store.entries_where("queue = ? AND seq = ?", self._row.id, case.id)
         slot = None if is_erased(entry.seal) else self._slot(allowed, None)
