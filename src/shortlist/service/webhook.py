@@ -126,8 +126,8 @@ class Webhook:
 
     def _held(self, queue: int, seq: int) -> dict[str, Any]:
         """Return a case and who holds it now."""
-        holders = "SELECT reviewer FROM claim WHERE queue = ? AND seq = ?"
-        [reviewer] = [name for (name,) in self._service.store.query(holders, queue, seq)] or [None]
+        holder = "SELECT max(reviewer) FROM claim WHERE queue = ? AND seq = ?"  # or null
+        [(reviewer,)] = self._service.store.query(holder, queue, seq)
         return {"queue": queue, "seq": seq, "body": json.dumps({"reviewer": reviewer})}
 
     # --- sending -------------------------------------------------------------------------------

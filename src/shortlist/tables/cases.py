@@ -100,9 +100,8 @@ class CaseReader:
                     self.on_progress(self.n_read)
             if not self.n_read:
                 raise source.without_rows()
-        self.notes = (
-            [] if excluded is None else excluded.in_words(self.path, self.entity or self.id)
-        )
+        if excluded is not None:
+            self.notes = excluded.in_words(self.path, self.entity or self.id)
 
     def _columns(self, source: OpenTable) -> tuple[dict[str, str], Exclusions | None]:
         """Check the columns, and return those to carry along by name, and what to leave out."""

@@ -206,9 +206,8 @@ class _Job:
         keys = cases.numbers + 1 if names is None else names
         moments = np.zeros(len(cases)) if cases.moments is None else cases.moments
         begins, joined = np.zeros(len(cases), dtype=bool), np.full(len(cases), None, dtype=object)
-        for row, (entity, score, at) in enumerate(
-            zip(entities.tolist(), scores.tolist(), moments.tolist(), strict=True)
-        ):
+        events = zip(entities.tolist(), scores.tolist(), moments.tolist(), strict=True)
+        for row, (entity, score, at) in enumerate(events):
             self._now = max(self._now, at)  # a row that comes late is of now
             is_free = rule.settle(entity, score, self._now) is None
             if is_free and flagged[row]:
