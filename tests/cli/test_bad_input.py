@@ -347,7 +347,8 @@ def test_ctrl_c_in_a_pipeline(model_file, new_cases, tmp_path):
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130, errors
+    # A shell reports 130 for both: Python ends by the signal itself if that interrupts an import.
+    assert process.returncode in (130, -signal.SIGINT), errors
     assert errors == b"Error: Interrupted. No output file was written.\n"
     assert os.listdir(tmp_path) == []
 

@@ -10,6 +10,7 @@ from shortlist.online.decisions import ABOVE_THRESHOLD, PROBE
 from shortlist.service._shadow import Reviews, compare, judge
 from shortlist.service.audit import audit_store
 from shortlist.service.databases import opened
+from shortlist.service.keys import NO_KEY
 from shortlist.service.settings import QueueSettings
 from shortlist.service.store import SHADOW
 from tests.service.helpers import (
@@ -90,7 +91,7 @@ def world(address, rng, *, periods, n, scores, probe=0.5, capacity=40, shadow=Tr
 def compared(address):
     """Compare the models of a queue."""
     with opened(address) as store:
-        return compare(SimpleNamespace(store=store, row=store.queues()[0]))
+        return compare(SimpleNamespace(store=store, row=store.queues()[0], key=NO_KEY))
 
 
 def noise(rng, rare):
