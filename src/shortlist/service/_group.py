@@ -301,6 +301,6 @@ def join_queue(store: Store, queue: int, build: str) -> Replica:
                 maker = GroupMaker(replica, row, None, row.high_water)
                 maker.add_start()
                 store.commit(maker.group())
-                replica.seq, replica.is_own = row.last_seq + 1, True
+                replica.seq, replica.is_own = maker.last_seq, True
                 stack.pop_all()
     return replica
