@@ -1,11 +1,10 @@
-"""Run the recommended forest and g_b* again, and put the results into the committed tables.
+"""Run the figure `credit` again, and put it and what is said about it into the committed tables.
 
-    python -m studies.paper.renew --reps 30
+    python -m studies.paper.renew --reps 100 --jobs 2
 
-The presets of `make_learner` change, and a full run of `studies.paper` takes hours. This renews
-what depends on the recommended forest: its means in `credit.csv`, its differences from g_b* in
-`comparisons.csv`, what `summary.csv` says about them, the page and the picture `credit.png`.
-Repetitions that the folder `--store` has are not run again.
+The presets of `make_learner` change, and a full run of `studies.paper` takes hours longer. This
+renews `credit.csv` and its picture, the statements about it in `comparisons.csv` and `summary.csv`,
+and their tables on the page. Repetitions that the folder `--store` has are not run again.
 """
 
 from __future__ import annotations
@@ -16,64 +15,76 @@ from datetime import date
 from pathlib import Path
 
 from ..runner import run_all
-from ..tables import Table, markdown_table, read_table, select_rows, write_table
+from ..tables import Table, markdown_table, write_table
+from . import summary
 from .aware_statements import strongest_statements
 from .credit_figures import credit, run_method, runs_of
 from .credit_protocol import CreditConfig, cells_of
+from .credit_statements import credit_statements
 from .drawing import PACKAGES, versions
-from .summarise import as_rows
+from .summarise import comparisons
 
 HERE = Path(__file__).parent
-_PAIRS = [("forest", "recommended"), ("svm", "aware")]
+_NOTE = "The credit data and what is said about them: "
 
 
-def main(repetitions: int, store: Path, out: Path) -> None:
-    """Run what is missing, and renew the tables and the picture."""
-    runs = runs_of(CreditConfig(repetitions=repetitions), _PAIRS)
-    rows = run_all(run_method, runs, store=store)
-    forest, chosen = (select_rows(rows, method=method) for _, method in _PAIRS)
-    _, statement = strongest_statements(forest, chosen)
-    renew(out / "credit.csv", cells_of(forest), "method")
-    renew(out / "comparisons.csv", as_rows([statement]), "statement")
-    renew(out / "summary.csv", [statement.row()], "statement")
-    renew_page(out / "index.md", [credit.digest(forest), [statement.row()]], repetitions)
-    credit.draw(read_table(out / "credit.csv")).savefig(out / "credit.png", dpi=150)
-    print(statement.statement, statement.ours)
+def main(repetitions: int, store: Path, out: Path, n_jobs: int) -> None:
+    """Run what is missing, and renew the tables, the pictures and the page."""
+    config = CreditConfig(repetitions=repetitions)
+    rows = credit.run(config, store=store, n_jobs=n_jobs)
+    chosen = run_all(run_method, runs_of(config, [("svm", "aware")]), store=store, n_jobs=n_jobs)
+    statements = [*credit_statements(rows), *strongest_statements(rows, chosen)]
+    write_table(cells_of(rows), out / "credit.csv")
+    renew(out / "comparisons.csv", comparisons(statements, rows), "statement")
+    said = renew(out / "summary.csv", [each.row() for each in statements], "statement")
+    credit.draw(rows).savefig(out / "credit.png", dpi=150)
+    summary.draw(said).savefig(out / "summary.png", dpi=150)
+    renew_page(out / "index.md", {"credit": credit.digest(rows), "summary": said}, repetitions)
 
 
-def renew(path: Path, rows: Table, name: str) -> None:
-    """Put rows into a table, in place of those with the same value in a column."""
+def renew(path: Path, rows: Table, name: str) -> Table:
+    """Put rows into a table in place of those with the same value in a column, and return it."""
+    new: dict[str, Table] = {}
+    for row in rows:
+        new.setdefault(row[name], []).append(row)
+    table: Table = []
     with path.open(newline="") as file:
-        table = list(csv.DictReader(file))  # as text, so that no other row changes
-    old = [place for place, row in enumerate(table) if row[name] == rows[0][name]]
-    kept = [row for row in table if row[name] != rows[0][name]]
-    write_table([*kept[: old[0]], *rows, *kept[old[0] :]], path)
+        for row in csv.DictReader(file):  # as text, so that no other row changes
+            if row[name] not in new:
+                table.append(row)
+            else:
+                table += new[row[name]]
+                new[row[name]] = []
+    table += [row for rest in new.values() for row in rest]
+    write_table(table, path)
+    return table
 
 
-def renew_page(path: Path, tables: list[Table], repetitions: int) -> None:
-    """Replace the lines of some rows, and say when and how."""
-    lines = [line for table in tables for line in markdown_table(table)[2:]]
-    new = {_start(line): line for line in lines}
-    note = (
-        f"The recommended forest and what is said about it: `python -m studies.paper.renew --reps "
-        f"{repetitions}`, on {date.today()} with {versions(PACKAGES)}."
-    )
-    page = [new.get(_start(line), line) for line in path.read_text().splitlines()]
+def renew_page(path: Path, tables: dict[str, Table], repetitions: int) -> None:
+    """Replace the tables of some figures, and say when and how."""
+    page = path.read_text().splitlines()
+    for figure, table in tables.items():
+        start = _table_of(page, figure)
+        page[start : page.index("", start)] = markdown_table(table)
+    command = f"`python -m studies.paper.renew --reps {repetitions}`"
+    note = f"{_NOTE}{command}, on {date.today()} with {versions(PACKAGES)}."
     made = next(place for place, line in enumerate(page) if line.startswith("Made "))
-    page[made + 1 : made + 1] = [] if note in page else ["", note]
+    noted = page[made + 2].startswith(_NOTE)
+    page[made + 2 : made + 3 + noted] = [note, ""] if noted else [note, "", page[made + 2]]
     path.write_text("\n".join(page) + "\n")
 
 
-def _start(line: str) -> str:
-    """Return what names a row: learner, method and setting, or section and statement."""
-    cells = line.split(" | ")
-    return " | ".join(cells[: 4 if "recommended |" in line and len(cells) > 6 else 2])
+def _table_of(page: list[str], figure: str) -> int:
+    """Return the place of the first line of a figure's table."""
+    heading = page.index(f"## {figure}")
+    return next(place for place in range(heading, len(page)) if page[place].startswith("| "))
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--reps", type=int, default=30, help="repetitions")
+    parser.add_argument("--reps", type=int, default=100, help="repetitions")
+    parser.add_argument("--jobs", type=int, default=1, help="processes; -1 takes all cores")
     parser.add_argument("--store", type=Path, default=Path("paper/finished"))
     parser.add_argument("--out", type=Path, default=HERE, help="folder of the tables")
     options = parser.parse_args()
-    main(options.reps, options.store, options.out)
+    main(options.reps, options.store, options.out, options.jobs)

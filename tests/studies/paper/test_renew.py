@@ -12,21 +12,18 @@ def test_rows_are_replaced_in_their_place(tmp_path):
     assert path.read_text() == "method,mean\nold,8.72010\nrecommended,0.3\nlast,1e-05\n"
 
 
-def test_lines_of_the_page_are_replaced_and_a_note_is_added_once(tmp_path):
-    """Rows are known by what names them, not by their numbers."""
+def test_the_table_of_a_figure_is_replaced_and_a_note_is_added_once(tmp_path):
+    """Equal rows in the table of another figure stay as they are."""
     path = tmp_path / "index.md"
-    old = "| forest | recommended | 0.02 | 1 | 0.16 | 0.005 | 30 |"
-    other = "| forest | capacity | 0.02 | 1 | 0.11 | 0.004 | 30 |"
-    path.write_text(f"# Page\n\nMade with Python.\n\n{old}\n{other}\n")
-    row = {"learner": "forest", "method": "recommended", "prevalence": 0.02, "multiple": 1}
-    table = [{**row, "mean": 0.12, "error": 0.01, "count": 5}]
+    header = "| learner | mean |\n| --- | --- |\n"
+    old = f"{header}| forest | 0.16 |\n| knn | 0.1 |\n"
+    parts = "\n".join(f"## {name}\n\n{old}" for name in ("credit", "credit-smote20"))
+    path.write_text(f"# Page\n\nMade with Python.\n\n{parts}")
     for _ in range(2):
-        renew_page(path, [table], repetitions=5)
-    lines = path.read_text().splitlines()
-    assert "| forest | recommended | 0.02 | 1 | 0.12 | 0.01 | 5 |" in lines
-    assert old not in lines
-    assert other in lines
-    assert sum("--reps 5`" in line for line in lines) == 1
+        renew_page(path, {"credit": [{"learner": "forest", "mean": 0.12}]}, repetitions=5)
+    page = path.read_text()
+    assert f"## credit\n\n{header}| forest | 0.12 |\n\n## credit-smote20\n\n{old}" in page
+    assert page.count("--reps 5`") == 1
 
 
 def test_a_table_that_was_written_can_be_renewed(tmp_path):
@@ -36,3 +33,11 @@ def test_a_table_that_was_written_can_be_renewed(tmp_path):
     )
     renew(path, [{"statement": "a", "ours": n} for n in (3, 4)], "statement")
     assert path.read_text().splitlines()[1:] == ["a,3", "a,4", "b,2"]
+
+
+def test_a_statement_that_is_new_comes_last(tmp_path):
+    """Nothing that was found is left out."""
+    path = write_table([{"statement": "a", "ours": "1"}], tmp_path / "t")
+    table = renew(path, [{"statement": "b", "ours": "2"}], "statement")
+    assert [row["statement"] for row in table] == ["a", "b"]
+    assert path.read_text().splitlines()[1:] == ["a,1", "b,2"]
