@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from shortlist import Capacity, select
-from studies.credit import load_credit_default
+from shortlist.datasets import load_credit_default
 from studies.paper.credit_protocol import Outcome, judge
 from studies.runner import run_all
 from studies.tables import Table, read_table, write_table

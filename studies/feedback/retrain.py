@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from shortlist import Capacity, select
-from studies.credit import load_credit_default
+from shortlist.datasets import load_credit_default
 from studies.tables import markdown_table, read_table, summarise, write_table
 
 from .loop import fit

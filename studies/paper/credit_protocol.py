@@ -15,9 +15,9 @@ from sklearn.base import clone
 from shortlist._core.arrays import Floats, Mask, Rows
 from shortlist._core.scoring import rare_scores
 from shortlist.capacity import Capacity, exact
+from shortlist.datasets import load_credit_default
 from shortlist.thresholds import calibrate_threshold
 
-from ..credit import load_credit_default
 from ..tables import Table, mean_and_error
 
 __all__ = [

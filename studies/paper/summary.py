@@ -9,7 +9,8 @@ from typing import Any
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from ..credit import load_credit_default
+from shortlist.datasets import load_credit_default
+
 from ..runner import OnProgress, run_all
 from ..tables import Table
 from . import ellipses, knn_gain, normal_cauchy

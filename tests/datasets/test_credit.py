@@ -6,12 +6,12 @@ import os
 import numpy as np
 import pytest
 
-from studies import credit
-from studies.credit import CREDIT_FEATURES, load_credit_default
+from shortlist import datasets
+from shortlist.datasets import CREDIT_FEATURES, load_credit_default
 
 
 @pytest.fixture
-def clients():
+def credit():
     """Return the data, or skip the test where they are missing."""
     if "SHORTLIST_DATA" not in os.environ:
         pytest.skip("the credit data are missing; set SHORTLIST_DATA to their folder")
@@ -22,8 +22,8 @@ def clients():
 def small(monkeypatch):
     """Make the loader expect a table of three clients."""
     table = np.arange(72).reshape(3, 24)
-    monkeypatch.setattr(credit, "_SHAPE", table.shape)
-    monkeypatch.setattr(credit, "_CHECKSUM", credit._checksum(table))
+    monkeypatch.setattr(datasets, "_SHAPE", table.shape)
+    monkeypatch.setattr(datasets, "_CHECKSUM", datasets._checksum(table))
     return table
 
 
@@ -36,9 +36,9 @@ def write(table, file, *, compress=False):
     return file
 
 
-def test_the_published_table(clients):
+def test_the_published_table(credit):
     """30,000 clients, 6,636 defaults; of the last 25,000, as in the paper, 5,529."""
-    X, y = clients
+    X, y = credit
     assert X.shape == (30_000, len(CREDIT_FEATURES)) == (30_000, 23)
     assert y.sum() == 6_636
     X_last, y_last = load_credit_default(rows=25_000)
@@ -49,7 +49,7 @@ def test_the_published_table(clients):
 @pytest.mark.parametrize("compress", [False, True])
 def test_a_file_or_its_folder_can_be_named(small, tmp_path, monkeypatch, compress):
     """By argument, or by the environment variable; compressed or not."""
-    file = write(small, tmp_path / credit.FILE_NAME, compress=compress)
+    file = write(small, tmp_path / datasets.FILE_NAME, compress=compress)
     monkeypatch.setenv("SHORTLIST_DATA", str(tmp_path))
     for X, y in (load_credit_default(file, rows=2), load_credit_default(rows=2)):
         np.testing.assert_array_equal(X, small[1:, :-1])
@@ -105,4 +105,4 @@ def test_without_a_network_the_message_says_what_to_do(monkeypatch):
 def test_only_named_places_are_read(monkeypatch):
     """Without an argument and the variable, no folder near the package is searched."""
     monkeypatch.delenv("SHORTLIST_DATA", raising=False)
-    assert credit._find(None) is None
+    assert datasets._find(None) is None
