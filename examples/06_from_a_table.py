@@ -58,10 +58,10 @@ for row in select_rows(result.model, folder / "later.parquet", count=3).rows:
 # What other capacities would find among new cases, with 95 % intervals.
 found = evaluate_table(result.model, folder / "later.parquet", load=20)
 figure, axes = plt.subplots(figsize=(6, 3.5), layout="constrained")
-flags = [point.flagged for point in found.capacities]
-low, high = zip(*(point.detection_interval for point in found.capacities), strict=True)
+flags = [row["n_flagged"] for row in found.capacities]
+low, high = ([row[end] for row in found.capacities] for end in ("detection_low", "detection_high"))
 axes.fill_between(flags, low, high, alpha=0.2, color="#23689b")
-axes.plot(flags, [point.detection for point in found.capacities], "o-", color="#23689b")
+axes.plot(flags, [row["detection"] for row in found.capacities], "o-", color="#23689b")
 axes.set(xlabel="reviews of 2,000 cases", ylabel="share of the frauds found", ylim=(0, 1))
 axes.spines[["top", "right"]].set_visible(False)
 plt.show()

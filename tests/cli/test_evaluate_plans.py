@@ -19,7 +19,7 @@ def test_a_detection_is_planned(model_file, new_cases):
     said = json.loads(run(model_file, new_cases, "--find", 0.5, "--json").stdout)
     needed = said["needed"]
     assert needed["low"] <= needed["fraction"] <= needed["high"]
-    point = next(p for p in said["curve"] if p["flagged"] >= needed["n_flagged"])
+    point = next(p for p in said["curve"] if p["n_flagged"] >= needed["n_flagged"])
     assert point["detection"] >= 0.5
     shown = run(model_file, new_cases, "--find", 0.5)
     assert shown.exit_code == 0, shown.output

@@ -126,9 +126,9 @@ def test_json_on_every_command(model_file, new_cases, tmp_path):
     assert low < evaluated["rules"][0]["detection"] < high
 
     own = evaluated["capacities"][3]
-    assert own["flagged"] == 80
-    low, high = own["detection_interval"]
-    fixed_low, fixed_high = own["at_threshold_interval"]
+    assert own["n_flagged"] == 80
+    low, high = own["detection_low"], own["detection_high"]
+    fixed_low, fixed_high = own["at_threshold_low"], own["at_threshold_high"]
     assert low < fixed_low < own["detection"] < fixed_high < high
 
 

@@ -159,7 +159,7 @@ def test_scores_and_flags(engine, cases, model):
 def test_evaluations(engine, cases, model):
     """M, its interval, flag rate and curve are those of all rows at once, to the last digit."""
     from shortlist._core.ranking import lift, rank
-    from shortlist.tables.measure import points_at, spread_capacities
+    from shortlist.tables.measure import rows_at, spread_capacities
     from shortlist.tables.rules import measure_rule
 
     new, capacity = cases[2_000:], Capacity.fraction(0.05)
@@ -177,7 +177,10 @@ def test_evaluations(engine, cases, model):
     low, high = scale * of_rule.low, scale * of_rule.high
     assert got.model == replace(own, detection_interval=(low, high))
     curve = curve_of(is_rare, order)
-    assert got.curve == points_at(curve, spread_capacities(len(new)))
+    want = rows_at(curve, spread_capacities(len(new)))
+    pd.testing.assert_frame_equal(
+        *(pd.DataFrame(each).drop(columns="thresholds") for each in (got.curve, want))
+    )
     assert replace(got.needed, threshold=0) == replace(curve.needed_for(0.6), threshold=0)
     with pytest.raises(TableError, match=r"find=\.\.\. is a share of the rare cases"):
         engine.functions.evaluate(model, new, find=60, **options)

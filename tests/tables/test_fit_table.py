@@ -378,8 +378,8 @@ def test_evaluation_counts_by_hand(table_fit, new_cases):
     assert result.flag_rate == result.model.flagged / 800
     assert result.flag_rate_interval.low < result.flag_rate < result.flag_rate_interval.high
     assert result.model.precision == result.model.found / result.model.flagged
-    assert result.curve[-1].detection == 1
-    flags = [point.flagged for point in result.curve]
+    assert result.curve[-1]["detection"] == 1
+    flags = [point["n_flagged"] for point in result.curve]
     assert flags == sorted(set(flags))
 
 
@@ -396,11 +396,11 @@ def test_other_capacities_lie_around_the_models_own(table_fit, new_cases, tmp_pa
     """More capacity never finds less; the next reviewer is worth what the curve says."""
     evaluation = evaluate_table(table_fit.model, new_cases, load=20)
     points = evaluation.capacities
-    assert [point.flagged for point in points] == [20, 40, 60, 80, 100, 120, 160, 240, 320]
-    found = [point.found for point in points]
+    assert [point["n_flagged"] for point in points] == [20, 40, 60, 80, 100, 120, 160, 240, 320]
+    found = [point["n_found"] for point in points]
     assert found == sorted(found)
-    assert evaluation.next_reviewer.found == points[4].found - points[3].found
-    assert evaluation.next_reviewer.expected == 20 * points[3].marginal
+    assert evaluation.next_reviewer.found == points[4]["n_found"] - points[3]["n_found"]
+    assert evaluation.next_reviewer.expected == 20 * points[3]["marginal"]
 
     pd.read_csv(new_cases).drop(columns="fraud").to_csv(tmp_path / "new.csv", index=False)
     with pytest.raises(TableError, match="no column 'fraud', the column with the labels"):
@@ -412,5 +412,5 @@ def test_other_capacities_end_where_everything_is_flagged(cases, new_cases, capa
     """In whatever unit the capacity was stated."""
     model = fit(cases, capacity=capacity, id="case").model
     points = evaluate_table(model, new_cases).capacities
-    assert points[-1].fraction <= 1
-    assert points[0].flagged < points[-1].flagged
+    assert points[-1]["fraction"] <= 1
+    assert points[0]["n_flagged"] < points[-1]["n_flagged"]

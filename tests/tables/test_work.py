@@ -62,11 +62,11 @@ def test_other_budgets_in_money(tables):
     """Larger budgets find more, at a lower price."""
     folder, model = tables
     money = evaluate_table(model, folder / "new.csv", work=WORK).money
-    values = [point.value for point in money.points]
+    values = [point["value"] for point in money.points]
     assert values == sorted(values)
-    prices = [point.price for point in money.points]
+    prices = [point["price"] for point in money.points]
     assert prices == sorted(prices, reverse=True)
-    assert all(point.effort <= point.budget for point in money.points)
+    assert all(point["effort"] <= point["budget"] for point in money.points)
 
 
 @pytest.mark.parametrize(

@@ -139,7 +139,10 @@ def _print_evaluation(result: Evaluation) -> None:
     shell.print_money(result.money, budgets=True)
     shell.print_table(
         _CAPACITIES,
-        result.capacities,
+        [
+            {**row, "interval": (row["detection_low"], row["detection_high"])}
+            for row in result.capacities
+        ],
         title="What other capacities would find",
         caption="The 95 % interval is for the detection when this share of new cases is followed "
         "up, whatever their threshold is.",
@@ -168,11 +171,11 @@ def _room(result: Evaluation) -> str:
 
 
 _CAPACITIES: shell.Cells = {
-    "Flags": ("flagged", number),
+    "Flags": ("n_flagged", number),
     "Share": ("fraction", shell.percent),
-    "Found": ("found", number),
+    "Found": ("n_found", number),
     "Detection": ("detection", shell.percent),
-    "95 % interval": ("detection_interval", shell.interval),
+    "95 % interval": ("interval", shell.interval),
     "Precision": ("precision", shell.percent),
     "One more": ("marginal", ".3f"),
 }

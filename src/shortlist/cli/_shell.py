@@ -142,8 +142,9 @@ def print_json(content: Any, *, err: bool = False) -> None:
 
 
 def print_table(cells: Cells, rows: Iterable[Any], **options: Any) -> None:
-    """Print attributes of some objects, each with a format or a function that writes it."""
-    texts = [[_text(getattr(row, name), form) for name, form in cells.values()] for row in rows]
+    """Print items of dicts, or attributes, each with a format or a function that writes it."""
+    shown = [row if isinstance(row, dict) else vars(row) for row in rows]
+    texts = [[_text(row[name], form) for name, form in cells.values()] for row in shown]
     print_texts(list(cells), texts, **options)
 
 
@@ -171,7 +172,7 @@ def print_texts(
 
 def interval(ends: Any) -> str:
     """Format an interval of shares for a table; a dash if there is none."""
-    return "–" if ends is None else between(ends.low, ends.high)
+    return "–" if ends is None else between(*ends)
 
 
 # --- tables that several commands print ---

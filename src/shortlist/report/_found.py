@@ -135,9 +135,9 @@ def value_found(
         return None
     own = money.rules[0]
     in_words = (
-        f"The flags take {number(own.effort)} {money.unit}, and {number(money.allowed)} are "
-        f"allowed; they find {number(own.value)}, {percent(own.value_share)} of the value of all "
-        f"rare cases. {money.one_more_in_words}"
+        f"The flags take {number(own['effort'])} {money.unit}, and {number(money.allowed)} are "
+        f"allowed; they find {number(own['value'])}, {percent(own['value_share'])} of the value of "
+        f"all rare cases. {money.one_more_in_words}"
     )
     return {**vars(money), "in_words": in_words}
 

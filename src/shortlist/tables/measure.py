@@ -43,25 +43,6 @@ _FACTORS = ("0.25", "0.5", "0.75", "1", "1.25", "1.5", "2", "3", "4")
 
 
 @dataclass(frozen=True)
-class CurvePoint:
-    """What the `flagged` highest scores find; `marginal` is the expected gain of one more flag.
-
-    `detection_interval` is for the detection when this share of new rows is followed up, whatever
-    the threshold is then. `at_threshold_interval` is for the threshold that flags these rows, if it
-    is kept.
-    """
-
-    flagged: int
-    fraction: float
-    found: int
-    detection: float
-    detection_interval: Interval
-    at_threshold_interval: Interval
-    precision: float | None
-    marginal: float
-
-
-@dataclass(frozen=True)
 class NextReviewer:
     """How many more rare cases are found by one more reviewer, who handles `load` rows.
 
@@ -79,10 +60,11 @@ class Evaluation:
     """What a model did on labelled rows; `capacity_fraction` is the capacity on these rows.
 
     `curve` has lists of all lengths, and `capacities` those of a quarter to four times the
-    capacity. `needed` is what it takes to find a share that was asked for. `seen` tells how many of
-    the rows trained or calibrated the model; None if that is not known. `money` is what is found in
-    values, if the rows have any. `groups` are what the rule finds in each group, with the `floor`
-    that was asked for. `findings` tell what does not fit the model card.
+    capacity: rows of a :class:`~shortlist.CapacityCurve`, as dicts. `needed` is what it takes to
+    find a share that was asked for. `seen` tells how many of the rows trained or calibrated the
+    model; None if that is not known. `money` is what is found in values, if the rows have any.
+    `groups` are what the rule finds in each group, with the `floor` that was asked for. `findings`
+    tell what does not fit the model card.
     """
 
     n_items: int
@@ -91,8 +73,8 @@ class Evaluation:
     flag_rate: float
     flag_rate_interval: Interval
     rules: list[RuleResult]
-    curve: list[CurvePoint]
-    capacities: list[CurvePoint]
+    curve: list[dict[str, float]]
+    capacities: list[dict[str, float]]
     next_reviewer: NextReviewer
     needed: NeededCapacity | None = None
     seen: SeenRows | None = None
@@ -232,8 +214,8 @@ def evaluation_of(
         flag_rate=n_flagged / n_items,
         flag_rate_interval=proportion_interval(n_flagged, n_items),
         rules=measure_rules(counted, capacity, rules, paid or {}),
-        curve=points_at(curve, spread),
-        capacities=points_at(curve, others),
+        curve=rows_at(curve, spread),
+        capacities=rows_at(curve, others),
         next_reviewer=_next_reviewer(curve, capacity, more, load),
         needed=None if find is None else curve.needed_for(find),
     )
@@ -287,23 +269,10 @@ def check_counts(n_rare: int, n_items: int, schema: TableSchema, target: str) ->
 # --- the capacity curve ---
 
 
-def points_at(curve: CapacityCurve, capacities: list[Capacity]) -> list[CurvePoint]:
+def rows_at(curve: CapacityCurve, capacities: list[Capacity]) -> list[dict[str, float]]:
     """Read the curve at the largest cuts within the given capacities, each cut once."""
     rows = [curve.at(capacity) for capacity in capacities]
-    by_cut = {row["n_flagged"]: row for row in rows}
-    return [
-        CurvePoint(
-            flagged=int(row["n_flagged"]),
-            fraction=row["fraction"],
-            found=int(row["n_found"]),
-            detection=row["detection"],
-            detection_interval=Interval(row["detection_low"], row["detection_high"]),
-            at_threshold_interval=Interval(row["at_threshold_low"], row["at_threshold_high"]),
-            precision=row["precision"] if row["n_flagged"] else None,
-            marginal=row["marginal"],
-        )
-        for row in by_cut.values()
-    ]
+    return [*{row["n_flagged"]: row for row in rows}.values()]
 
 
 def spread_capacities(n_items: int) -> list[Capacity]:

@@ -18,7 +18,6 @@ from .._core.work import expected_worth, reaches
 from ..capacity import Capacity
 from ..exceptions import TableError
 from ..metrics import (
-    CapacityCurve,
     adjusted_detection_score,
     capacity_curve,
     out_of_fold_detection,
@@ -203,48 +202,7 @@ def _compared(
 
 
 _FACTORS = (0.25, 0.5, 1.0, 1.5, 2.0, 4.0)
-
-
-@dataclass(frozen=True)
-class MoneyPoint:
-    """What a budget finds: flags, value, its share of all value, and the price of one more unit.
-
-    `factor` is the budget as a multiple of the one that was asked for.
-    """
-
-    factor: float
-    budget: float
-    n_flagged: int
-    effort: float
-    value: float
-    value_share: float
-    price: float
-
-
-@dataclass(frozen=True)
-class MoneyRule:
-    """What one rule costs and finds.
-
-    Attributes
-    ----------
-    rule : str
-        Name of the rule.
-    flagged : float
-        Number of flags.
-    effort : float
-        Their work; without efforts, their number.
-    value : float
-        Value of the rare cases that are found within what may be spent. If the flags take more
-        than that, they are worked off in a random order.
-    value_share : float
-        The same as a share of the value of all rare cases.
-    """
-
-    rule: str
-    flagged: float
-    effort: float
-    value: float
-    value_share: float
+_SHOWN = ("n_flagged", "effort", "value", "value_share", "price")
 
 
 @dataclass(frozen=True)
@@ -259,10 +217,14 @@ class Money:
         How much may be spent on these rows.
     total_value : float
         The value of all rare rows; without values, each counts as 1.
-    rules : list of MoneyRule
-        The model's own rule, a list of the same budget, and a random choice.
-    points : list of MoneyPoint
-        What lists of budgets from a quarter to four times this one find.
+    rules : list of dict
+        The model's own rule, a list of the same budget, and a random choice: the number of flags,
+        their work (without efforts, their number), and the value of the rare cases that are found
+        within what may be spent, also as a share of all value. If the flags take more than that,
+        they are worked off in a random order.
+    points : list of dict
+        What lists of budgets from a quarter to four times this one find: each `budget`, with
+        columns of a :class:`~shortlist.CapacityCurve`.
     finds : str
         What is found: "of value", or "rare cases" without values.
     """
@@ -270,15 +232,15 @@ class Money:
     unit: str
     allowed: float
     total_value: float
-    rules: list[MoneyRule]
-    points: list[MoneyPoint]
+    rules: list[dict[str, Any]]
+    points: list[dict[str, float]]
     finds: str = "of value"
 
     @property
     def one_more_in_words(self) -> str:
         """What one more hour, or one more unit, would find."""
-        now = next(point for point in self.points if point.factor == 1)
-        one, price = self.unit.removesuffix("s"), now.price
+        now = next(point for point in self.points if point["budget"] == self.allowed)
+        one, price = self.unit.removesuffix("s"), now["price"]
         if self.unit == "minutes":
             one, price = "hour", 60 * price
         return f"One more {one} would find about {number(price)} more {self.finds}."
@@ -318,12 +280,16 @@ def money_of(
     rules = [_measured(name, is_rare, mask, v, e, limit) for name, mask in lists.items()]
     total, work = float(v[is_rare].sum()), float(e.sum())
     share = min(1.0, budget / work)
-    rules.append(MoneyRule("random", share * p.size, share * work, share * total, share))
+    rules.append(_row("random", share * p.size, share * work, share, total))
     curve = capacity_curve(is_rare, p, rare_label=True, values=values, efforts=e)
     most = np.inf
     if worth is not None:  # lists are in the order of worth
         most = float(e[reaches(expected_worth(p, values, e), worth)].sum())
-    points = [_point(curve, factor, factor * budget, most) for factor in _FACTORS]
+    points = [
+        {"budget": each} | {name: row[name] for name in _SHOWN}
+        for each in (factor * budget for factor in _FACTORS)
+        for row in [curve.at(Capacity.effort(min(each, most)))]
+    ]
     unit = "cases" if efforts is None or model.schema.work is None else model.schema.work.unit
     finds = "rare cases" if values is None else "of value"
     return Money(unit, budget, total, rules, points, finds)
@@ -342,17 +308,16 @@ def _allowed_on(model: TableModel, efforts: Doubles | None, is_rare: Mask) -> fl
     return float(capacity.max_flags(is_rare.size, rare_share(is_rare)))
 
 
-def _point(curve: CapacityCurve, factor: float, budget: float, most: float) -> MoneyPoint:
-    row = curve.at(Capacity.effort(min(budget, most)))
-    found = [row[name] for name in ("effort", "value", "value_share", "price")]
-    return MoneyPoint(factor, budget, int(row["n_flagged"]), *found)
-
-
 def _measured(
     rule: str, is_rare: Mask, flagged: Mask, values: Doubles, efforts: Doubles, limit: Capacity
-) -> MoneyRule:
+) -> dict[str, Any]:
     options: dict[str, Any] = {"capacity": limit, "rare_label": True, "values": values}
     share, total = 0.0, float(values[is_rare].sum())
     if total > 0:
         share = adjusted_detection_score(is_rare, flagged, efforts=efforts, **options)
-    return MoneyRule(rule, int(flagged.sum()), float(efforts[flagged].sum()), share * total, share)
+    return _row(rule, int(flagged.sum()), float(efforts[flagged].sum()), share, total)
+
+
+def _row(rule: str, flagged: float, effort: float, share: float, total: float) -> dict[str, Any]:
+    found = {"value": share * total, "value_share": share}
+    return {"rule": rule, "flagged": flagged, "effort": effort, **found}
