@@ -24,7 +24,9 @@ _X_AXES = {
     "multiple": ("multiple", "Flags per rare item (b)"),
     "flags": ("n_flagged", "Items flagged"),
 }
-_PLOT_OPTIONS = {"ax", "x", "band", "marginal", "curve_kwargs", "plot_chance_level"}
+_PLOT_OPTIONS = {
+    *("ax", "x", "max_fraction", "band", "marginal", "curve_kwargs", "plot_chance_level"),
+}
 
 
 class CapacityCurveDisplay:
@@ -97,8 +99,7 @@ class CapacityCurveDisplay:
         name : str, default=None
             Name for the legend.
         **options : dict
-            As for :func:`~shortlist.capacity_curve` (such as `rare_label` and `max_fraction`) and
-            for :meth:`plot`.
+            As for :func:`~shortlist.capacity_curve` (such as `rare_label`) and for :meth:`plot`.
 
         Returns
         -------
@@ -154,6 +155,7 @@ class CapacityCurveDisplay:
         ax: Any = None,
         *,
         x: str = "fraction",
+        max_fraction: float = 1,
         band: bool = True,
         marginal: bool = False,
         curve_kwargs: Mapping[str, Any] | None = None,
@@ -167,6 +169,8 @@ class CapacityCurveDisplay:
             Where to draw; `None` makes a new figure.
         x : {"fraction", "multiple", "flags"}, default="fraction"
             Unit of the capacity axis.
+        max_fraction : float, default=1
+            Where the capacity axis ends: the largest share of the items.
         band : bool, default=True
             Draw the confidence interval of the detection at each capacity.
         marginal : bool, default=False
@@ -182,6 +186,7 @@ class CapacityCurveDisplay:
         CapacityCurveDisplay
         """
         check_option("x", x, tuple(_X_AXES))
+        shown = Capacity.fraction(max_fraction).as_fraction()
         plt = load_extra("matplotlib.pyplot", needed_for="Drawing a capacity curve")
         self.ax_ = plt.subplots(layout="constrained")[1] if ax is None else ax
         self.figure_ = self.ax_.figure
@@ -198,7 +203,7 @@ class CapacityCurveDisplay:
             row = self.curve.at(self.capacity)
             self._mark_capacity(row, row[column], row["detection"])
         self.marginal_ax_ = self._draw_marginal(xs) if marginal else None
-        self._finish(_X_AXES[x][1])
+        self._finish(_X_AXES[x][1], shown * xs[-1])
         return self
 
     def _draw_band(self, xs: Floats) -> None:
@@ -233,10 +238,9 @@ class CapacityCurveDisplay:
         """Return the label, or None if the legend has it already: displays can share axes."""
         return None if label in self.ax_.get_legend_handles_labels()[1] else label
 
-    def _finish(self, unit: str) -> None:
+    def _finish(self, unit: str, end: float) -> None:
         self.ax_.set(xlabel=unit, ylabel="Share of rare items found", ylim=(0, 1.02))
-        self.ax_.set_xlim(left=0)
-        self.ax_.margins(x=0)
+        self.ax_.set_xlim(0, end)
         if self.ax_.get_legend_handles_labels()[1]:
             # The marginal line is at the bottom.
             self.ax_.legend(loc="lower right" if self.marginal_ax_ is None else "center right")

@@ -157,16 +157,6 @@ def test_a_count_refers_to_as_many_items_as_there_are():
     assert first == (curve.at(ways[0])["detection_low"], curve.at(ways[0])["detection_high"])
 
 
-def test_it_does_not_depend_on_where_the_curve_ends():
-    """Cutting off the curve at a share does not cut off what the intervals are made from."""
-    rng = np.random.default_rng(1)
-    y = rng.random(400) < 0.1
-    scores = rng.normal(size=400) + 2 * y
-    whole = capacity_curve(y, scores, rare_label=True)
-    part = capacity_curve(y, scores, rare_label=True, max_fraction=0.1)
-    assert part.at(Capacity.fraction(0.1)) == whole.at(Capacity.fraction(0.1))
-
-
 def test_bounds_of_large_counts_are_a_little_worse():
     """Beyond twenty thousand, not every count has its own bound, and none is too good."""
     trials, error = 200_000, 0.01

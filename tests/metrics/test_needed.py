@@ -8,7 +8,6 @@ from numpy.testing import assert_array_equal
 from scipy.stats import binom, norm
 
 from shortlist import Capacity, CapacityClassifier, capacity_curve
-from shortlist.metrics import NeededCapacity
 
 
 @st.composite
@@ -140,12 +139,3 @@ def test_other_shares_are_refused(detection, message):
     curve = capacity_curve([1, 0, 0], [3, 2, 1])
     with pytest.raises((ValueError, TypeError), match=message):
         curve.needed_for(detection)
-
-
-def test_a_curve_that_ends_too_early_says_so():
-    """The rest of the items may be needed."""
-    curve = capacity_curve(np.arange(100) % 10 == 0, np.arange(100), max_fraction=0.2)
-    with pytest.raises(ValueError, match=r"ends at 0\.2 of the items.*larger max_fraction"):
-        curve.needed_for(0.9)
-    curve = capacity_curve(np.arange(100) < 10, -np.arange(100), rare_label=True, max_fraction=0.5)
-    assert isinstance(curve.needed_for(0.1), NeededCapacity)

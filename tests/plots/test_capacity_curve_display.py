@@ -23,7 +23,7 @@ def test_it_draws_the_curve(data):
     """The line is the detection of the curve, from predictions as from a model."""
     X, y, model = data
     display = CapacityCurveDisplay.from_estimator(model, X, y, max_fraction=0.2)
-    curve = capacity_curve(y, model.predict_proba(X)[:, 1], max_fraction=0.2)
+    curve = capacity_curve(y, model.predict_proba(X)[:, 1])
     assert_array_equal(display.line_.get_xdata(), curve.fraction)
     assert_array_equal(display.line_.get_ydata(), curve.detection)
     assert display.line_.get_label() == "Pipeline"
@@ -35,7 +35,7 @@ def test_the_axis_has_three_units(data, x, last):
     """Share, multiple and number of flags."""
     X, y, model = data
     display = CapacityCurveDisplay.from_estimator(model, X, y, max_fraction=0.1, x=x)
-    assert display.line_.get_xdata()[-1] == pytest.approx(last)
+    assert display.ax_.get_xlim() == pytest.approx((0, last))
     with pytest.raises(ValueError, match="'fraction', 'multiple', 'flags'"):
         display.plot(x="share")
 

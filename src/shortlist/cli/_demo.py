@@ -72,7 +72,7 @@ def run_demo(n_samples: int = 40_000, n_trees: int = 200) -> tuple[dict[str, Any
         "n_rare": int(y_test.sum()),
         "max_flags": capacity.max_flags(y_test.size, _PREVALENCE),
     }
-    return numbers, capacity_curve(y_test, model.score_samples(X_test), max_fraction=0.1)
+    return numbers, capacity_curve(y_test, model.score_samples(X_test))
 
 
 def _draw(curve: CapacityCurve, path: Path) -> None:
@@ -87,7 +87,13 @@ def _draw(curve: CapacityCurve, path: Path) -> None:
         curve,
         name="Random forest, calibrated on held-out data",
         capacity=Capacity.multiple(_MULTIPLE),
-    ).plot(figure.subplots(), x="flags", marginal=True, curve_kwargs={"color": "black"})
+    ).plot(
+        figure.subplots(),
+        x="flags",
+        max_fraction=0.1,
+        marginal=True,
+        curve_kwargs={"color": "black"},
+    )
     display.ax_.legend(loc="center right")
     display.ax_.set_title("What does a review capacity find?")
     with write_whole(path) as file:

@@ -69,7 +69,7 @@ class CapacityCurve:
     r"""The rare items found at each capacity; made by :func:`capacity_curve`.
 
     Every attribute but the last ones is an array with one entry per distinct cut, from no flags
-    at all to everything flagged (or `max_fraction`). With values and efforts, items are ranked by
+    at all to everything flagged. With values and efforts, items are ranked by
     value * probability / effort.
 
     Attributes
@@ -171,21 +171,16 @@ class CapacityCurve:
                 )
             # Sums of decimals may differ in their last digits.
             budget = float(capacity.max_effort(self.n_items)) * (1 + 1e-12)
-            return self._row(self.effort, budget, capacity)
+            return self._row(self.effort, budget)
         most = capacity.max_flags(self.n_items, EstimatedShare(self.n_rare, self.n_items))
-        row = self._row(self.n_flagged, most, capacity)
+        row = self._row(self.n_flagged, most)
         low, high = self.interval_at(capacity)
         if row["n_flagged"] < most:
             low = min(low, row["detection_low"])
         return {**row, "detection_low": low, "detection_high": high}
 
-    def _row(self, within: NDArray[Any], most: float, capacity: Capacity) -> dict[str, float]:
+    def _row(self, within: NDArray[Any], most: float) -> dict[str, float]:
         """Return the row of the largest cut at which a column does not exceed a number."""
-        if most > within[-1] and self.fraction[-1] < 1:
-            raise ValueError(
-                f"{capacity!r} allows {most:g}, but the curve ends at {within[-1]:g}. Make it with "
-                "a larger max_fraction."
-            )
         place = int(np.searchsorted(within, most, side="right")) - 1
         return {name: column[place].item() for name, column in self.to_dict().items()}
 
@@ -266,11 +261,6 @@ class CapacityCurve:
             raise ValueError(f"detection must lie above 0 and be at most 1; got {detection!r}.")
         found = np.flatnonzero(self.n_found >= math.ceil(wanted * self.n_rare))
         unsure = np.flatnonzero(self.detection_low < detection)
-        if self.fraction[-1] < 1 and (not found.size or unsure[-1] == self.fraction.size - 1):
-            raise ValueError(
-                f"The curve ends at {self.fraction[-1]:g} of the items, and {detection:g} of the "
-                "rare ones may take more. Make it with a larger max_fraction."
-            )
         can = int(np.argmax(self.detection_high >= detection))
         kept = self.thresholds[self.at_threshold_low >= detection]
         return NeededCapacity(
@@ -297,7 +287,6 @@ def capacity_curve(
     scores: ArrayLike,
     *,
     rare_label: Any = None,
-    max_fraction: float | None = None,
     confidence: float = 0.95,
     values: ArrayLike | None = None,
     efforts: ArrayLike | None = None,
@@ -312,8 +301,6 @@ def capacity_curve(
         Higher is more suspicious. NaN is an error.
     rare_label : label, default=None
         The rare label; `None` uses the rarest in `y_true`.
-    max_fraction : float, default=None
-        Omit cuts that flag more than this share of the items.
     confidence : float, default=0.95
         Level of the intervals of the detection, for each single capacity.
     values, efforts : array-like of shape (n_items,), default=None
@@ -368,15 +355,13 @@ def capacity_curve(
     # Flagging strictly above the next score flags exactly the items before the cut.
     thresholds = np.append(scores[order][n_flagged[:-1]].astype(np.float64), -np.inf)
     curve = curve_of_counts(thresholds, n_flagged, n_found, confidence=confidence)
-    if value is not None or effort is not None:
-        spent, found = Items.of(is_rare, value, effort).down_to(order, n_flagged)
-        share = found / found[-1] if found[-1] > 0 else np.zeros(found.size)
-        curve = replace(
-            curve, effort=spent, value=found, value_share=share, price=_marginal(spent, found)
-        )
-    kept = slice(_n_kept(n_flagged, max_fraction))
-    columns: dict[str, Any] = {name: column[kept] for name, column in curve.to_dict().items()}
-    return replace(curve, **columns)
+    if value is None and effort is None:
+        return curve
+    spent, found = Items.of(is_rare, value, effort).down_to(order, n_flagged)
+    share = found / found[-1] if found[-1] > 0 else np.zeros(found.size)
+    return replace(
+        curve, effort=spent, value=found, value_share=share, price=_marginal(spent, found)
+    )
 
 
 def curve_of_counts(
@@ -417,15 +402,6 @@ def curve_of_counts(
         confidence=confidence,
         _region=region,
     )
-
-
-def _n_kept(n_flagged: NDArray[np.intp], max_fraction: float | None) -> int:
-    if max_fraction is None:
-        return n_flagged.size
-    if not 0 < float(check_number("max_fraction", max_fraction)) <= 1:
-        raise ValueError(f"max_fraction must lie in (0, 1]; got {max_fraction!r}.")
-    max_flags = Capacity.fraction(max_fraction).max_flags(int(n_flagged[-1]))
-    return int(np.searchsorted(n_flagged, max_flags, side="right"))
 
 
 def _marginal(n_flagged: NDArray[Any], n_found: NDArray[Any]) -> Floats:
