@@ -19,9 +19,8 @@ import onnxruntime
 from _measure import cpu_seconds, table
 from bench_cli import _frame
 from shortlist import Capacity
-from shortlist.service._lines import LineReader
 from shortlist.service._models import LoadedModel
-from shortlist.service.stream import StreamSettings, run_stream
+from shortlist.service.stream import LineReader, StreamSettings, run_stream
 from shortlist.service.stream_file import open_stream
 from shortlist.tables import TableModel, fit_table, save_model
 from shortlist.tables.estimators import LEARNERS

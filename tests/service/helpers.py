@@ -20,8 +20,7 @@ from shortlist.client import Client, ServiceError
 from shortlist.service._api import digest_of
 from shortlist.service._decider import Decider, Request
 from shortlist.service._group import make_queue
-from shortlist.service._models import Item
-from shortlist.service._replica import Arrival
+from shortlist.service._models import Arrival
 from shortlist.service._service import Service
 from shortlist.service.app import make_app
 from shortlist.service.databases import open_store
@@ -111,15 +110,14 @@ class PlainModel:
     def read(self, fields):
         """Return the columns of a case, or what is wrong with it."""
         if not isinstance(fields.get("score"), (int, float)):
-            return Item(error="The column 'score' is missing.")
-        return Item((fields["score"],), effort=fields.get("effort"))
+            return Arrival(error="The column 'score' is missing.")
+        return Arrival(values=(fields["score"],), effort=fields.get("effort"))
 
     def scored(self, items):
         """Return items with scores; another version of the model doubles them."""
-        return [
-            item if item.error else item._replace(score=float(item.values[0]) * self.id)
-            for item in items
-        ]
+        for item in items:
+            item.score = 0.0 if item.error else float(item.values[0]) * self.id
+        return items
 
 
 class PlainModels:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from shortlist.online.decisions import ABOVE_THRESHOLD, PROBE
+from shortlist.service._models import Arrival
 from shortlist.service._shadow import Reviews, compare, judge
 from shortlist.service.audit import audit_store
 from shortlist.service.databases import opened
@@ -16,7 +17,6 @@ from shortlist.service.store import SHADOW
 from tests.service.helpers import (
     FakeClock,
     Hand,
-    Item,
     PlainModel,
     case,
     fit_small_model,
@@ -34,16 +34,15 @@ class TwoScores(PlainModel):
 
     def read(self, fields):
         """Return both scores."""
-        return Item((fields["score"], fields.get("other", fields["score"])))
+        return Arrival(values=(fields["score"], fields.get("other", fields["score"])))
 
     def scored(self, items):
         """Return items with the score of this model; one without has an error."""
-        return [
-            item._replace(score=float(item.values[self.id - 1]))
-            if item.values[self.id - 1] is not None
-            else item._replace(error="It has no score.")
-            for item in items
-        ]
+        for item in items:
+            score = item.values[self.id - 1]
+            item.score = float(score or 0.0)
+            item.error = "It has no score." if score is None else None
+        return items
 
 
 def two_scores(hand):

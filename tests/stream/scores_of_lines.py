@@ -3,7 +3,7 @@
 import contextlib
 from typing import NamedTuple
 
-from shortlist.service._replica import Arrival
+from shortlist.service._models import Arrival
 from shortlist.service.store import Entry
 from shortlist.service.stream_file import open_stream
 

@@ -9,9 +9,8 @@ import pytest
 from shortlist import Capacity
 from shortlist._core.ranking import lift
 from shortlist.exceptions import StateFileError
-from shortlist.service._lines import LineReader
 from shortlist.service._models import LoadedModel
-from shortlist.service.stream import StreamSettings, run_stream
+from shortlist.service.stream import LineReader, StreamSettings, run_stream
 from shortlist.service.stream_file import open_stream
 from shortlist.tables import fit_table
 

@@ -17,7 +17,8 @@ from shortlist.online import BudgetController, QuantileTracker
 from shortlist.online.decisions import REASONS
 from shortlist.service import _group
 from shortlist.service import stream_file as _durable
-from shortlist.service._replica import Arrival, Replica
+from shortlist.service._models import Arrival
+from shortlist.service._replica import Replica
 from shortlist.service._sqlite import SQLiteStore
 from shortlist.service.audit import audit_store
 from shortlist.service.databases import opened

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 
-from shortlist.service._lines import LineReader
 from shortlist.service._models import LoadedModel
+from shortlist.service.stream import LineReader
 from shortlist.tables.read import open_table
 
 GOOD = {"case": "c1", "amount": 12.5, "country": "ar", "opened": "2024-05-31", "vip": True}
@@ -34,7 +34,7 @@ def test_rows_are_those_of_the_table(reader, table_fit, new_cases):
     with open_table(new_cases) as source:
         rows = table_fit.model.schema.read(source)
     pd.testing.assert_frame_equal(reader._model.frame(items), rows.X)
-    assert_array_equal([item.id for item in items], rows.ids)
+    assert_array_equal([item.case_id for item in items], rows.ids)
 
 
 @pytest.mark.parametrize(
@@ -84,9 +84,10 @@ def test_a_code_is_the_same_as_in_a_table(reader):
 
 
 def test_what_may_be_missing(reader):
-    """Null is a missing value, as is NA in a number; the id and the moment are optional."""
-    item = read(reader, amount=None, country=None, opened=None, vip=None, case=None)
-    assert (item.error, item.id, item.at) == (None, None, None)
+    """Null is a missing value, as is NA in a number; the id is optional, and the moment is now."""
+    gaps = GOOD | dict.fromkeys(("amount", "country", "opened", "vip", "case"))
+    item = reader.read(1, json.dumps(gaps).encode(), 7.0)
+    assert (item.error, item.case_id, item.at) == (None, None, 7.0)
     row = reader._model.frame([item]).iloc[0]
     assert np.isnan(row["amount"])
     assert row["country"] == "(missing)"
@@ -97,7 +98,7 @@ def test_what_may_be_missing(reader):
 
 def test_ids_and_moments(reader, table_fit):
     """Numbers and strings are the same ids; moments are seconds or ISO 8601."""
-    assert read(reader, case=17).id == read(reader, case="17").id == "17"
+    assert read(reader, case=17).case_id == read(reader, case="17").case_id == "17"
     assert read(reader, case=17).shown == 17
     assert read(reader, at=90).at == read(reader, at="1970-01-01T00:01:30Z").at == 90
     assert read(reader, at="1970-01-01T01:00:00+01:00").at == 0
@@ -105,4 +106,4 @@ def test_ids_and_moments(reader, table_fit):
         LoadedModel(0, table_fit.model), id_field="key", time_field="when", entity=None
     )
     item = read(other, key="k", when=5)
-    assert (item.id, item.at) == ("k", 5)
+    assert (item.case_id, item.at) == ("k", 5)

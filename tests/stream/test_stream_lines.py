@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from shortlist.service import _lines
-from shortlist.service._lines import TOO_LONG, read_batches
+from shortlist.service import stream as _lines
+from shortlist.service.stream import TOO_LONG, read_batches
 
 
 @pytest.fixture

@@ -22,11 +22,11 @@ import msgspec
 from ..online import Controller
 from . import store as log
 from ._api import Answer, Problem, entity_of
-from ._group import GroupMaker, join_queue
-from ._models import Item, ModelCache
-from ._replica import Arrival, ReplayError, Replica, drawn_of, reason_of
+from ._group import GroupMaker, find_known, join_queue, writing
+from ._models import Arrival, ModelCache
+from ._replica import ReplayError, Replica, drawn_of, reason_of
 from .settings import ClockError, ServiceConfig
-from .store import Entry, Group, PromiseError, QueueRow, Store, StoreError
+from .store import Entry, PromiseError, QueueRow, Store, StoreError
 
 _log = logging.getLogger("shortlist.service")
 _MOST_IN_A_GROUP = 4_096  # cases, after which no other request joins a group
@@ -186,10 +186,8 @@ class Decider:
 
     def _try(self, replica: Replica) -> None:
         """Find out whether cases can be decided again: the clock is right, the disk has room."""
-        row, entries, _ = self._store.begin(self.queue, replica.seq)
-        replica.follow(entries)
-        self._moment(row, replica)
-        self._store.commit(Group(row, []))
+        with writing(replica) as maker:
+            self._moment(maker.row, replica)
         # Whoever raised an alarm may have ended; who still cannot decide raises it again.
         for kind in ("error", *_KINDS.values()):
             self._store.clear_alarm(str(self.queue), kind)
@@ -242,7 +240,7 @@ class Decider:
         for case, item in zip_longest(cases, items):
             case.shadow = None if item is None or item.error is not None else item.score
 
-    def _scored(self, cases: list[Arrival], id: int) -> list[Item]:
+    def _scored(self, cases: list[Arrival], id: int) -> list[Arrival]:
         model = self._models.get(id, self._store)
         return model.scored([model.read(case.fields) for case in cases])
 
@@ -265,20 +263,16 @@ class Decider:
         changes = [each for each in changes if not self._is_outdated(each)]
         # What somebody sets comes last, and whoever asks gets what that leaves.
         changes.sort(key=lambda each: (each.kind == log.PULLED, each.after is None))
-        ids = [case.case_id or "" for case in cases]
-        found = self._store.find_cases(self.queue, ids) if ids else []
-        known = {entry.case_id or "": entry for entry in found}
-        new: dict[str, Arrival] = {}
-        for id, case in zip(ids, cases, strict=True):
-            if id not in known:
-                new.setdefault(id, case)
+        known, new = find_known(self._store, self.queue, cases)
+        first = {case.case_id: case for case in new}
         if new or changes:
-            known |= self._write(replica, row, total, list(new.values()), changes)
+            known |= self._write(replica, row, total, new, changes)
         else:
             self._store.rollback()
             self._store.settle()  # what is known may not be on the disk yet
-        for id, case in zip(ids, cases, strict=True):
-            case.answer = _answer_to(case, known[id], new.get(id) is not case)
+        for case in cases:
+            repeated = first.get(case.case_id) is not case
+            case.answer = _answer_to(case, known[case.case_id], repeated)
         for request in batch:
             request.answers = request.answers or [case.answer for case in request.cases]
         self._finished += batch
@@ -292,7 +286,7 @@ class Decider:
 
     def _write(
         self, replica: Replica, row: QueueRow, total: Any, new: list[Any], changes: list[Request]
-    ) -> dict[str, Entry]:
+    ) -> dict[str | None, Entry]:
         """Write a group and commit; return the entries of the cases that were decided."""
         at, asks = self._moment(row, replica), any(each.kind == log.PULLED for each in changes)
         before = replica.controller.state() if asks else {}
@@ -306,8 +300,7 @@ class Decider:
             case.at = at
         maker.add_cases(new)
         if maker.last_seq > row.last_seq:
-            self._store.commit(maker.group())
-            replica.seq = maker.last_seq
+            maker.commit()
         else:
             # Nobody got a case: it is as if nobody had asked.
             replica.controller = Controller.from_state(before)
@@ -317,7 +310,7 @@ class Decider:
         for change, place in zip(changes, places, strict=True):
             change.answers = [place]
         decided = maker.entries[len(maker.entries) - len(new) :]  # changes come before cases
-        return {str(entry.case_id): entry for entry in decided}
+        return {entry.case_id: entry for entry in decided}
 
     def _moment(self, row: QueueRow, replica: Replica) -> float:
         now = self._config.clock.read(witness=self._store.clock())

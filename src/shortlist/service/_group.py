@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -12,7 +13,8 @@ from ..online import Controller, WaitingCase
 from ..online.decisions import ABOVE_THRESHOLD, ALLOWED, ASKED, MOMENT_REFUSED, PROBE, WAITS
 from . import store as log
 from ._chain import is_erased, link, new_salt
-from ._replica import NOT_WORTH, REFUSED_BY_COUNT, Arrival, Replica, Verdict
+from ._models import Arrival
+from ._replica import NOT_WORTH, REFUSED_BY_COUNT, Replica, Verdict
 from .settings import QueueSettings, build_name, units_of
 from .store import Entry, Group, QueueRow, Store
 
@@ -23,13 +25,13 @@ class GroupMaker:
     """Builds a group: the next entries of the log, and the row of the queue after them."""
 
     def __init__(self, replica: Replica, row: QueueRow, total: int | None, at: float) -> None:
-        self._replica, self._row, self._total = replica, row, total
+        self._replica, self.row, self._total = replica, row, total
         self._total_used: int | None = None  # in the period, as far as that was asked
         self._at, self._period = row.high_water, row.period
         self._used, self._seen, self._spent = row.used, row.seen, row.spent
         self._capacity = row.capacity
         self._ended: dict[int, tuple[int, int, int, int]] = {}
-        self._is_start = False
+        self.saves = False  # the state, whether or not that is due
         self._cases = replica.settings.entity_cases()
         self.entries: list[Entry] = []
         self._n_free = 0  # cases with slots, for those who ask
@@ -46,12 +48,12 @@ class GroupMaker:
             self._add_slot(case, ABOVE_THRESHOLD, None, allowed)
             self._n_free += self.entries[-1].slot is not None
             group = self.group()
-            self._row, self.entries = group.row._replace(capacity=allowed), []
-            replica.store.insert(group._replace(row=self._row))
+            self.row, self.entries = group.row._replace(capacity=allowed), []
+            replica.store.insert(group._replace(row=self.row))
 
     def add_start(self) -> None:
         """Append the state from which all processes of this version go on."""
-        self._is_start = True
+        self.saves = True
         self.add_event(log.BUILD, self._replica.state(), log.COMMAND)
 
     def add_change(self, kind: int, body: dict[str, Any], key_id: str | None) -> dict[str, Any]:
@@ -75,7 +77,7 @@ class GroupMaker:
     ) -> Entry:
         """Append an event."""
         event = Entry(
-            self._row.id, self.last_seq + 1, kind, self._replica.build, self._at, self._period or 0,
+            self.row.id, self.last_seq + 1, kind, self._replica.build, self._at, self._period or 0,
             model=self._replica.model or None, key_id=key_id, body=body, entity=entity,
             seal=None if entity is None else new_salt(),
         )  # fmt: skip
@@ -95,7 +97,7 @@ class GroupMaker:
         """Append the slot of a case that waits; an erased one gets none, and is gone."""
         replica = self._replica
         self._advance(case.flagged_at or self._at, allowed)
-        [entry] = replica.store.entries_where("queue = ? AND seq = ?", self._row.id, case.id)
+        [entry] = replica.store.entries_where("queue = ? AND seq = ?", self.row.id, case.id)
         slot = None if is_erased(entry.seal) else self._slot(allowed, None)
         self.entries.append(
             entry._replace(
@@ -125,7 +127,7 @@ class GroupMaker:
 
     def _read_entities(self, names: list[str]) -> None:
         """Read from the log what is known about entities."""
-        known = self._replica.store.known_entities(self._row.id, names, at=self._at)
+        known = self._replica.store.known_entities(self.row.id, names, at=self._at)
         for entity, seq, at, score, highest, body in known:
             if score is None:
                 self._cases.allow(entity, json.loads(body)["until"])
@@ -142,7 +144,7 @@ class GroupMaker:
         """Append decisions; the counts of the database have the last word."""
         replica, of_work = self._replica, self._replica.settings.of_work
         allowed = replica.settings.allowed_by(replica.controller.capacity)
-        queue, build, model = self._row.id, replica.build, replica.model or None
+        queue, build, model = self.row.id, replica.build, replica.model or None
         for each, (code, threshold, inclusion) in zip(arrivals, verdicts, strict=True):
             if code == MOMENT_REFUSED:  # the controller has seen it, but it gets no answer
                 each = Arrival(each.score, None, each.at, each.effort, fields=each.at)
@@ -192,7 +194,7 @@ class GroupMaker:
                 self._ended[self._period] = (self._capacity, *counts)
             self._period, self._total_used = number, None
             left = "SELECT capacity, used, seen, spent FROM ended WHERE queue = ? AND period = ?"
-            rows = self._replica.store.query(left, self._row.id, number) or [(0, 0, 0, 0)]
+            rows = self._replica.store.query(left, self.row.id, number) or [(0, 0, 0, 0)]
             _, self._used, self._seen, self._spent = self._ended.get(number, rows[0])
 
     def _slot(self, allowed: int, work: int | None) -> int | None:
@@ -221,23 +223,28 @@ class GroupMaker:
     @property
     def last_seq(self) -> int:
         """The number of the last entry."""
-        return self._row.last_seq + len(self.entries)
+        return self.row.last_seq + len(self.entries)
+
+    def commit(self) -> None:
+        """Write the group and commit it."""
+        self._replica.store.commit(self.group())
+        self._replica.seq = self.last_seq
 
     def group(self) -> Group:
         """Return what is to be written."""
+        replica, last, head = self._replica, self.last_seq, self.row.head
+        is_due = last // _SNAPSHOT_EVERY > self.row.last_seq // _SNAPSHOT_EVERY
+        snapshot = (replica.build, replica.state()) if is_due or self.saves else None
         if not self.entries:  # slots that were due have been written, and no time has passed
-            return Group(self._row, [])
-        replica, last, head = self._replica, self.last_seq, self._row.head
+            return Group(self.row, [], snapshot)
         for place, entry in enumerate(self.entries):
             head = link(head, entry._asdict())
             self.entries[place] = entry._replace(hash=head)
-        row = self._row._replace(
+        row = self.row._replace(
             capacity=replica.settings.allowed_by(replica.controller.capacity), last_seq=last,
             high_water=self._at, period=self._period, used=self._used, seen=self._seen,
             spent=self._spent, head=head,
         )  # fmt: skip
-        is_due = last // _SNAPSHOT_EVERY > self._row.last_seq // _SNAPSHOT_EVERY
-        snapshot = (replica.build, replica.state()) if is_due or self._is_start else None
         return Group(row, self.entries, snapshot, self._ended)
 
 
@@ -270,7 +277,8 @@ def make_queue(
             "of_work": is_limited, "high_water": at,
         }  # fmt: skip
         id = store.insert_next("queue", "id", {**values, "head": b""})
-        replica = Replica(store, settings, store.find_build(build_name()), seq=0, state=state)
+        build = store.find_build(build_name())
+        replica = Replica(store, settings, build, seq=0, state=state, queue=id)
         row = QueueRow(id, name, values["settings"], total, capacity, 0, at)
         row = row._replace(head=row.first_head())
         maker = GroupMaker(replica, row, None, at)
@@ -292,15 +300,40 @@ def join_queue(store: Store, queue: int, build: str) -> Replica:
     """
     replica = Replica.saved(store, queue, store.find_build(build))
     if not replica.is_own:
-        row, entries, _ = store.begin(queue, replica.seq)
-        with contextlib.ExitStack() as stack:
-            stack.callback(store.rollback)
-            replica.follow(entries)
+        with writing(replica) as maker:
             if not replica.is_own:  # another process may have been faster
-                # No time passes, because nobody has checked the clock of a program that joins.
-                maker = GroupMaker(replica, row, None, row.high_water)
                 maker.add_start()
-                store.commit(maker.group())
-                replica.seq, replica.is_own = maker.last_seq, True
-                stack.pop_all()
+        replica.is_own = True
     return replica
+
+
+@contextlib.contextmanager
+def writing(replica: Replica, at: float | None = None) -> Iterator[GroupMaker]:
+    """Lock a queue, follow its log, and commit what is added; after an error, nothing is.
+
+    Without a moment no time passes, because nobody has checked the clock.
+    """
+    store = replica.store
+    row, entries, total = store.begin(replica.queue, replica.seq)
+    try:
+        replica.follow(entries)
+        maker = GroupMaker(replica, row, total, row.high_water if at is None else at)
+        yield maker
+        maker.commit()
+    except BaseException:
+        store.rollback()
+        raise
+
+
+def find_known(
+    store: Store, queue: int, cases: list[Arrival]
+) -> tuple[dict[str | None, Entry], list[Arrival]]:
+    """Return the decisions about cases that are known, and the new ones: each id once."""
+    asked = [case.case_id for case in cases if case.case_id is not None]
+    known = {entry.case_id: entry for entry in store.find_cases(queue, asked)} if asked else {}
+    new, ids = [], set[str | None](known)
+    for case in cases:
+        if case.case_id is None or case.case_id not in ids:
+            new.append(case)
+            ids.add(case.case_id)
+    return known, new

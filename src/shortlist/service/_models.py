@@ -11,8 +11,9 @@ import threading
 import time
 from collections import OrderedDict
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+import msgspec
 import numpy as np
 import sklearn
 
@@ -34,22 +35,28 @@ _GONE = 15  # seconds after which a worker that has not signed does not count
 _OF_LISTS = " of lists"
 
 
-class Item(NamedTuple):
-    """A case as a model reads it: its columns and weights, its score, or what is wrong with it.
+class Arrival(msgspec.Struct, eq=False):
+    """A case that is to be decided: what a model reads of it, what the log keeps, its answer.
 
-    A line has a number, a moment, its id as text and as it was written (`shown`), and an entity.
+    A line has a number, and its id as it was written (`shown`).
     """
 
+    score: float = 0.0
+    case_id: str | None = None
+    at: float = 0.0
+    effort: float | None = None
+    digest: bytes | None = None
+    key_id: str | None = None
+    fields: Any = None
+    shadow: float | None = None
+    answer: Any = None
+    entity: str | None = None
+    seq: int = 0  # its place in the log, by which a case that waits is known
     values: tuple[Any, ...] = ()
     value: float | None = None
-    effort: float | None = None
-    score: float = 0.0
     error: str | None = None
     line: int = 0
     shown: Any = None
-    id: str | None = None
-    at: float | None = None
-    entity: str | None = None
 
 
 class LoadedModel:
@@ -76,14 +83,14 @@ class LoadedModel:
         own, features = self.table.schema.id, {each.name for each in self.table.schema.features}
         return tuple(name for name in (own, "id") if name is not None and name not in features)
 
-    def read(self, fields: dict[str, Any]) -> Item:
+    def read(self, fields: dict[str, Any]) -> Arrival:
         """Return the columns of a case, or what is wrong with it."""
         try:
-            return Item(self._parser.values(fields), **self._parser.weights(fields))
+            return Arrival(values=self._parser.values(fields), **self._parser.weights(fields))
         except (TypeError, ValueError) as error:
-            return Item(error=_one_line(error))
+            return Arrival(error=_one_line(error))
 
-    def score(self, items: list[Item]) -> Floats:
+    def score(self, items: list[Arrival]) -> Floats:
         """Score valid cases in one batch, by compiled functions if possible; each as if alone.
 
         With values or efforts, a score is value * probability / effort. A case that the model
@@ -105,16 +112,19 @@ class LoadedModel:
             raise ValueError("The model returned a score that is not a finite number.")
         return np.asarray(lift(scores), dtype=np.float64)
 
-    def scored(self, items: list[Item]) -> list[Item]:
-        """Return items with their scores; one that the model cannot score has an error instead."""
+    def scored(self, items: list[Arrival]) -> list[Arrival]:
+        """Give items their scores; one that the model cannot score gets an error instead."""
         valid = [item for item in items if item.error is None]
         try:
-            scores = iter(self.score(valid).tolist())
+            for item, score in zip(valid, self.score(valid).tolist(), strict=True):
+                item.score = score
         except Exception as error:
-            if len(items) > 1:  # one of them may be at fault: find it
-                return [each for item in items for each in self.scored([item])]
-            return [items[0]._replace(error=_one_line(error))]
-        return [item if item.error else item._replace(score=next(scores)) for item in items]
+            if len(valid) > 1:  # one of them may be at fault: find it
+                for item in valid:
+                    self.scored([item])
+            else:
+                valid[0].error = _one_line(error)
+        return items
 
     @property
     def usual_case(self) -> dict[str, Any]:
@@ -130,7 +140,7 @@ class LoadedModel:
         """The columns that weigh cases."""
         return self.table.schema.work or WorkColumns()
 
-    def frame(self, items: list[Item]) -> Any:
+    def frame(self, items: list[Arrival]) -> Any:
         """Return cases as rows for the model."""
         return self._parser.frame([item.values for item in items])
 

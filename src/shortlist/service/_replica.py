@@ -15,14 +15,13 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from .._core import probing
 from .._core.work import reaches
 from ..online import Controller, DriftAlarm, WaitingCase, decisions
 from ._chain import is_erased
-from ._models import calibration_of, has_own_calibration
+from ._models import Arrival, calibration_of, has_own_calibration
 from .settings import QueueSettings, first_controller
 from .store import BUILD, CAPACITY, CLOCK, DECISION, MODEL, OBSERVATION, PULLED, Entry, Store
 
@@ -54,26 +53,10 @@ def drawn_of(entry: Entry) -> tuple[str, float | None]:
     return DRAWN.get(entry.code or 0, others), entry.inclusion
 
 
-class Arrival(msgspec.Struct, eq=False):
-    """A case that is to be decided, what the log keeps of it besides, and its answer."""
-
-    score: float = 0.0
-    case_id: str | None = None
-    at: float = 0.0
-    effort: float | None = None
-    digest: bytes | None = None
-    key_id: str | None = None
-    fields: Any = None
-    shadow: float | None = None
-    answer: Any = None
-    entity: str | None = None
-    seq: int = 0  # its place in the log, by which a case that waits is known
-
-    @classmethod
-    def of(cls, entry: Entry) -> Arrival:
-        """Return what was decided by an entry of the log."""
-        at = float(entry.body or 0) if entry.code == decisions.MOMENT_REFUSED else entry.at
-        return cls(entry.score or 0.0, entry.case_id, at, entry.effort, seq=entry.seq)
+def _logged(entry: Entry) -> Arrival:
+    """Return the case that an entry of the log decides about."""
+    at = float(entry.body or 0) if entry.code == decisions.MOMENT_REFUSED else entry.at
+    return Arrival(entry.score or 0.0, entry.case_id, at, entry.effort, seq=entry.seq)
 
 
 #: The code of the reason, the threshold, and the chance of a flag if the controller draws.
@@ -97,6 +80,8 @@ class Replica:
         What :meth:`state` returned after that entry; a controller need not be saved.
     is_own : bool
         Whether the state was computed by this version of the program.
+    queue : int
+        The number of the queue, to write to its log.
 
     Attributes
     ----------
@@ -115,8 +100,10 @@ class Replica:
         seq: int,
         state: dict[str, Any],
         is_own: bool = True,
+        queue: int = 0,
     ) -> None:
         self.store, self.settings, self.build, self.seq = store, settings, build, seq
+        self.queue = queue
         self.is_own, self.model = is_own, 0
         self.n_compared = 0  # decisions that this version has made again
         self._due: list[WaitingCase] = []  # with slots that the log gives them next
@@ -134,7 +121,7 @@ class Replica:
         )
         return cls(
             store, QueueSettings.from_json(settings), build, seq=seq, state=json.loads(state),
-            is_own=maker == build,
+            is_own=maker == build, queue=queue,
         )  # fmt: skip
 
     def _load(self, state: dict[str, Any]) -> None:
@@ -230,7 +217,7 @@ class Replica:
         for is_passed, part in groupby(run, key=self._is_passed_over):
             if is_passed:
                 for entry in part:
-                    self.pass_over(entry.code or 0, Arrival.of(entry).at)
+                    self.pass_over(entry.code or 0, _logged(entry).at)
             else:
                 self._compare(list(part))
 
@@ -240,7 +227,7 @@ class Replica:
         return is_refused or entry.code in (decisions.JOINED, decisions.ALLOWED)
 
     def _compare(self, run: list[Entry]) -> None:
-        decided = self.decide(list(map(Arrival.of, run)))
+        decided = self.decide(list(map(_logged, run)))
         if self.controller.has_probes and any(is_erased(entry.seal) for entry in run):
             self.is_own = False  # without its id, nobody can draw a case again; a state follows
             return

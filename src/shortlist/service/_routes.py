@@ -13,8 +13,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from . import _reviews, _shadow, _staff, _status, webhook
 from ._api import LONGEST_ID, Answers, Cases, Moment, Problem, Route, Seq, digest_of, id_of
 from ._decider import Request
-from ._models import LoadedModel, models_of
-from ._replica import Arrival
+from ._models import Arrival, LoadedModel, models_of
 from ._service import Call
 from .settings import QueueSettings
 from .setup import TAKEN_OVER, add_queue, set_total, settings_for

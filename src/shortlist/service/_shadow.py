@@ -19,8 +19,8 @@ from .._core.arrays import Mask
 from ..feedback import estimate_missed
 from ..online.decisions import ABOVE_THRESHOLD, ALLOWED, JOINED
 from ._api import Problem
-from ._models import models_of
-from ._replica import DRAWN, Arrival, Replica
+from ._models import Arrival, models_of
+from ._replica import DRAWN, Replica
 from ._service import Call
 from ._status import OUTCOME_BEFORE, QueueView
 from .store import CLOCK, MODEL, SHADOW

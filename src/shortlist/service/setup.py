@@ -11,7 +11,7 @@ from typing import Any
 
 from ..online import DriftAlarm, PullController
 from . import _models
-from ._group import GroupMaker, join_queue, make_queue
+from ._group import join_queue, make_queue, writing
 from ._status import Capacities
 from .databases import opened
 from .settings import FAR_AHEAD, QueueSettings, build_name, first_controller
@@ -137,16 +137,12 @@ def change_queue(store: Store, queue: int, changes: list[tuple[int, dict[str, An
     Returns the number of the last entry.
     """
     replica = join_queue(store, queue, build_name())
-    row, entries, total = store.begin(queue, replica.seq)
-    replica.follow(entries)
-    maker = GroupMaker(replica, row, total, time.time() if changes else row.high_water)
-    for kind, body in changes:
-        maker.add_change(kind, body, COMMAND)
-    if not changes:
-        maker.add_start()
-    group = maker.group()
-    store.commit(group)
-    return group.row.last_seq
+    with writing(replica, time.time() if changes else None) as maker:
+        for kind, body in changes:
+            maker.add_change(kind, body, COMMAND)
+        if not changes:
+            maker.add_start()
+    return replica.seq
 
 
 def _close_period(store: Store, row: QueueRow) -> None:

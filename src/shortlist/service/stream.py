@@ -5,6 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import os
+import re
+import select
 import signal
 import time
 import warnings
@@ -14,6 +17,8 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, BinaryIO
 
+from .._core.files import flattened
+from .._core.validation import parse_moment, to_seconds
 from ..capacity import Capacity
 from ..exceptions import CapacityError, TableNote
 from ..online import BudgetController, Controller
@@ -21,22 +26,22 @@ from ..online.decisions import MOMENT_REFUSED, REASONS, SEEN_BEFORE
 from ..tables import ReadOptions, TableModel
 from ..tables.monitor import DriftMonitor, Finding
 from ..tables.schema import TableRows
-from ._lines import LineReader, read_batches
-from ._models import Item, LoadedModel, expected_arrivals
-from ._replica import NOT_WORTH, Arrival, drawn_of, reason_of
+from ._models import Arrival, LoadedModel, expected_arrivals
+from ._replica import NOT_WORTH, drawn_of, reason_of
 from .store import Entry
 from .stream_file import DurableController
-
-__all__ = [
-    "StreamSettings",
-    "StreamSummary",
-    "run_stream",
-]
 
 _TOGETHER = 1_024  # lines that are decided in one transaction, if so many wait
 _DAY = 86_400.0
 _ENOUGH = 200  # lines that are compared with the model card
 _UNITS = "Moments are seconds since 1970 or ISO 8601; milliseconds must be divided by 1,000."
+LONGEST_LINE = 1 << 20
+#: Stands for a line that was longer than that and was skipped.
+TOO_LONG = b"\0too long"
+_CHUNK = 1 << 16
+_NOT_TEXT = re.compile("[\0\ud800-\udfff]")  # what no database takes, or half a pair
+_NO_IDS = "a case that comes again is decided again. Name the field with the ids with --id"
+_NO_MOMENTS = "the moment of a line is now. Name the field with the moments with --time"
 
 
 # --- which controller decides --------------------------------------------------------------------
@@ -79,10 +84,8 @@ class StreamSettings:
 
     def controller(self, model: TableModel) -> Controller:
         """Return a new controller that starts from the calibration scores of a model."""
-        capacity, options = (
-            self._capacity_of(model),
-            dict[str, Any](remember=1),
-        )  # the log knows ids
+        capacity = self._capacity_of(model)
+        options: dict[str, Any] = {"remember": 1}  # the log knows ids
         if self.period is not None:
             options["period"], options["expected_arrivals"] = self.period, self.expected_arrivals
             if self.expected_arrivals is None:
@@ -131,6 +134,101 @@ class StreamSettings:
             "period": self.period,
             **{name: value for name, value in given.items() if value is not None},
         }
+
+
+# --- lines of JSON --------------------------------------------------------------------------------
+
+
+def read_batches(descriptor: int, *, most: int) -> Iterator[list[bytes]]:
+    """Yield lists of at most `most` lines.
+
+    A list is yielded as soon as no more input is waiting. Therefore a slow stream is answered line
+    by line, and a fast one in batches.
+    """
+    lines: list[bytes] = []
+    rest, skipping, ended = b"", False, False
+    while not ended:
+        chunk = os.read(descriptor, _CHUNK)
+        ended = not chunk
+        *complete, rest = (rest + chunk + (b"\n" if ended and rest else b"")).split(b"\n")
+        for line in complete:
+            lines.append(TOO_LONG if skipping else line)
+            skipping = False
+        if len(rest) > LONGEST_LINE:
+            rest, skipping = b"", True
+        while len(lines) >= most or (lines and (ended or not _is_waiting(descriptor))):
+            yield lines[:most]
+            del lines[:most]
+    if skipping:
+        yield [TOO_LONG]
+
+
+def _is_waiting(descriptor: int) -> bool:
+    return bool(select.select([descriptor], [], [], 0)[0])
+
+
+class LineReader:
+    """Parses lines for a model: its columns by name, and the fields with the id and the moment."""
+
+    def __init__(
+        self, model: LoadedModel, *, id_field: str | None, time_field: str, entity: str | None
+    ) -> None:
+        self._model, self._time_field, self._entity = model, time_field, entity
+        self._id_field = next(iter(model.id_fields), None) if id_field is None else id_field
+        self._expected = {}
+        if self._id_field is not None and self._id_field in (id_field, model.table.schema.id):
+            self._expected[self._id_field] = _NO_IDS
+        if time_field != "at":
+            self._expected[time_field] = _NO_MOMENTS
+
+    def read(self, number: int, line: bytes, now: float = 0.0) -> Arrival:
+        """Parse a line, which counts as of now without a moment; or say what is wrong with it."""
+        shown = None
+        try:
+            fields = _object(line)
+            if self._expected:
+                self._expected = {f: why for f, why in self._expected.items() if f not in fields}
+            given = fields.get(self._id_field) if self._id_field is not None else None
+            shown = given if isinstance(given, (str, int)) else None
+            id, at = _id(given, self._id_field), fields.get(self._time_field, now)
+            at = parse_moment(at) if isinstance(at, str) else to_seconds(now if at is None else at)
+            entity = _id(fields.get(self._entity), self._entity) if self._entity else None
+            if self._entity and entity is None:
+                raise ValueError(f"{self._entity!r} is missing: whose event is it?")
+            item = self._model.read(fields)
+            item.case_id, item.at, item.entity = id, at, entity
+        except (TypeError, ValueError) as error:
+            item = Arrival(error=" ".join(str(error).split()))
+        item.line, item.shown = number, shown
+        return item
+
+    def notes(self) -> list[str]:
+        """Return what it means that no line so far had the field with the id or the moment."""
+        return [f"No line has the field {field!r}: {why}" for field, why in self._expected.items()]
+
+
+def _object(line: bytes) -> dict[str, Any]:
+    if line == TOO_LONG:
+        raise ValueError(f"The line is longer than {LONGEST_LINE:,} bytes.")
+    try:
+        fields = json.loads(line)
+    except (ValueError, RecursionError):
+        raise ValueError("The line is not JSON. Write one object per line.") from None
+    if not isinstance(fields, dict):
+        raise ValueError("The line must be a JSON object with the columns of the model.")
+    return flattened(fields)
+
+
+def _id(value: Any, field: str | None) -> str | None:
+    if isinstance(value, str) and not value.strip():
+        raise ValueError(f"{field!r} is empty. Leave it out, or write null, if a case has no id.")
+    if isinstance(value, str) and _NOT_TEXT.search(value):
+        raise ValueError(f"{field!r} has characters that no text may have.")
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)  # 1 and "1" are the same id, as in tables
+    raise ValueError(f"{field!r} must be a string or a whole number; got {value!r:.80}.")
 
 
 # --- from lines to decisions ----------------------------------------------------------------------
@@ -199,45 +297,38 @@ def run_stream(
     """
     loaded = LoadedModel(0, model, reading)
     reader = LineReader(loaded, id_field=id_field, time_field=time_field, entity=entity_field)
-    monitor, tell = DriftMonitor(model), on_finding or _warn
-    tally: Counter[str] = Counter()
-    n_read = 0
+    monitor, tally, n_read = DriftMonitor(model), Counter[str](), 0
     for lines in read_batches(source, most=batch):
         with _uninterrupted():
-            now = clock()
-            items = [
-                reader.read(n_read + place, line, now)
-                for place, line in enumerate(lines, 1)
-                if line.strip()
-            ]
+            now, numbered = clock(), enumerate(lines, n_read + 1)
+            items = [reader.read(number, line, now) for number, line in numbered if line.strip()]
             n_read += len(lines)
-            items = loaded.scored(_checked(items, durable.controller, now))
-            answers = _answer(durable, items)
+            _check_moments(items, durable.controller, now)
+            answers = list(_answer(durable, loaded.scored(items)))
             out.write(b"".join([json.dumps(answer).encode() + b"\n" for answer in answers]))
             out.flush()
             tally.update(answer.get("reason", "error") for answer in answers)
             tally["flag"] += sum(answer.get("flag", False) for answer in answers)
             tally["lines"] += len(answers)
-        if monitor.n_items < _ENOUGH:
-            if valid := [item for item in items if item.error is None]:
-                monitor.add(TableRows(loaded.frame(valid)))
+        valid = [item for item in items if item.error is None]
+        if valid and monitor.n_items < _ENOUGH:
+            monitor.add(TableRows(loaded.frame(valid)))
             if monitor.n_items >= _ENOUGH:
-                _tell_findings(monitor, tell)
+                _tell_findings(monitor, on_finding)
     if monitor.n_items < _ENOUGH:
-        _tell_findings(monitor, tell)
+        _tell_findings(monitor, on_finding)
     for note in reader.notes() if tally["lines"] > tally["error"] else ():
         warnings.warn(note, TableNote, stacklevel=2)
     counted = ("lines", "flag", REASONS[SEEN_BEFORE], "error", reason_of(NOT_WORTH))
     return StreamSummary(*(tally[name] for name in counted))
 
 
-def _tell_findings(monitor: DriftMonitor, tell: Callable[[Finding], None]) -> None:
+def _tell_findings(monitor: DriftMonitor, tell: Callable[[Finding], None] | None) -> None:
     for finding in monitor.findings():
-        tell(finding)
-
-
-def _warn(finding: Finding) -> None:
-    warnings.warn(finding.message, TableNote, stacklevel=5)
+        if tell is None:
+            warnings.warn(finding.message, TableNote, stacklevel=3)
+        else:
+            tell(finding)
 
 
 @contextlib.contextmanager
@@ -251,56 +342,41 @@ def _uninterrupted() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _checked(items: list[Item], controller: Controller, now: float) -> list[Item]:
+def _check_moments(items: list[Arrival], controller: Controller, now: float) -> None:
     """Mark items as invalid whose moment lies far ahead."""
     latest, farthest = controller.now, controller.farthest_jump
-    checked = []
+    for item in items if controller.is_timed else ():
+        if item.error is None:
+            if item.at - max(latest, now) > farthest:  # of both the clock and the lines before
+                days = f"{(item.at - now) / _DAY:,.0f} days in the future"
+                item.error = f"The moment {item.at:.0f} lies {days}. {_UNITS}"
+            elif latest == -math.inf or item.at - latest <= farthest:
+                latest = max(latest, item.at)
+
+
+def _answer(durable: DurableController, items: list[Arrival]) -> Iterator[dict[str, Any]]:
+    """Decide about the valid items, and yield the answers to all."""
+    decided = iter(durable.decide([item for item in items if item.error is None]))
     for item in items:
-        if item.error is None and item.at is not None and controller.is_timed:
-            at = item.at
-            if at - max(latest, now) > farthest:  # of both the clock and the lines before
-                ahead = (at - now) / _DAY
-                error = f"The moment {at:.0f} lies {ahead:,.0f} days in the future. {_UNITS}"
-                item = item._replace(error=error)
-            elif latest == -math.inf or at - latest <= farthest:
-                latest = max(latest, at)
-        checked.append(item)
-    return checked
+        answer: dict[str, Any] = {"line": item.line, "id": item.shown}
+        if item.error is None:
+            answer |= _decision(item, *next(decided), durable.controller)
+        yield answer if item.error is None else {**answer, "error": item.error}
 
 
-def _answer(durable: DurableController, items: list[Item]) -> list[dict[str, Any]]:
-    """Decide about the valid items, and return the answers to all."""
-    arrivals = [
-        Arrival(item.score, item.id, item.at or 0.0, item.effort, entity=item.entity)
-        for item in items
-        if item.error is None
-    ]
-    decided = iter(durable.decide(arrivals))
-    return [
-        _invalid(item, item.error)
-        if item.error is not None
-        else _decision(item, *next(decided), durable.controller)
-        for item in items
-    ]
-
-
-def _invalid(item: Item, error: str) -> dict[str, Any]:
-    return {"line": item.line, "id": item.shown, "error": error}
-
-
-def _decision(item: Item, entry: Entry, repeated: bool, controller: Controller) -> dict[str, Any]:
-    """Return the answer to a line; the last fields only with probes, and with a period."""
-    at = item.at or 0.0
+def _decision(
+    item: Arrival, entry: Entry, repeated: bool, controller: Controller
+) -> dict[str, Any]:
+    """Return what was decided; the last fields only with probes, and with a period."""
     if entry.code == MOMENT_REFUSED:
         days = f"more than {controller.farthest_jump / _DAY:,.0f} days after the lines before"
         again = "The clock follows once several lines in a row agree."
-        return _invalid(item, f"The moment {at:.0f} lies {days}. {_UNITS} {again}")
+        item.error = f"The moment {item.at:.0f} lies {days}. {_UNITS} {again}"
+        return {}
     assert entry.threshold is not None
     assert entry.code is not None
     is_shown = math.isfinite(entry.threshold) and entry.code != NOT_WORTH
     answer = {
-        "line": item.line,
-        "id": item.shown,
         "score": item.score,
         "flag": entry.slot is not None,
         "threshold": entry.threshold if is_shown else None,
@@ -310,6 +386,6 @@ def _decision(item: Item, entry: Entry, repeated: bool, controller: Controller) 
         answer["selected_by"], answer["inclusion"] = drawn_of(entry)
     if controller.is_timed:
         # A line that is not worth a slot moves no clock; the log has it at the latest moment.
-        counted = max(at, entry.at) if entry.code == NOT_WORTH else entry.at
+        counted = max(item.at, entry.at) if entry.code == NOT_WORTH else entry.at
         answer["at"] = None if repeated else counted
     return answer

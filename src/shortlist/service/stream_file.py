@@ -23,11 +23,12 @@ from ..exceptions import StateFileError
 from ..online import BudgetController, Controller
 from ..online.decisions import MOMENT_REFUSED
 from ..thresholds.promise import capacity_in_words
-from ._group import GroupMaker, join_queue, make_queue
-from ._replica import Arrival, ReplayError, Replica
+from ._group import find_known, join_queue, make_queue, writing
+from ._models import Arrival
+from ._replica import ReplayError, Replica
 from ._sqlite import SQLiteStore
 from .settings import QueueSettings, build_name
-from .store import ALLOW, CAPACITY, COMMAND, Entry, Group, PromiseError, StoreError
+from .store import ALLOW, CAPACITY, COMMAND, Entry, PromiseError, StoreError
 
 __all__ = ["DurableController", "open_stream"]
 
@@ -133,9 +134,7 @@ class DurableController:
             raise StateFileError(f"{store.path} is not a state file of shortlist stream.")
         self._store, self._replica = store, new or join_queue(store, rows[0].id, build_name())
         self._saved = self._replica.seq
-        self._row, entries, _ = store.begin(rows[0].id, self._saved)
-        self._replica.follow(entries)
-        store.rollback()
+        self._replica.follow(store.follow(rows[0].id, self._saved))
         self.n_before, self.failed = self.controller.n_items, False
 
     @property
@@ -158,12 +157,11 @@ class DurableController:
         if replica.controller.capacity != capacity:
             replica.controller.set_capacity(capacity)
         replica.identity = identity
-        self._store.lock()
-        maker = GroupMaker(replica, self._row, None, self._row.high_water)
-        amount = {replica.settings.unit: capacity.to_json()["value"]}
-        maker.add_event(CAPACITY, json.dumps({**amount, "from": self._row.high_water}), COMMAND)
-        maker.add_start()
-        self._commit(maker.group())
+        with writing(replica) as maker:
+            amount = {replica.settings.unit: capacity.to_json()["value"]}
+            body = json.dumps({**amount, "from": maker.row.high_water})
+            maker.add_event(CAPACITY, body, COMMAND)
+            maker.add_start()
 
     def decide(self, arrivals: list[Arrival]) -> list[tuple[Entry, bool]]:
         """Decide about valid items in order, and return once the decisions are on disk.
@@ -186,44 +184,26 @@ class DurableController:
 
     def allow(self, allowed: dict[str, float]) -> None:
         """Put entities on the allow-list until a moment."""
-        self._store.lock()
-        maker = GroupMaker(self._replica, self._row, None, self._row.high_water)
-        for entity, until in allowed.items():
-            maker.add_change(ALLOW, {"entity": entity, "until": until}, COMMAND)
-        self._commit(maker.group())
+        with writing(self._replica) as maker:
+            for entity, until in allowed.items():
+                maker.add_change(ALLOW, {"entity": entity, "until": until}, COMMAND)
 
     def save(self) -> None:
         """Save the complete state, unless that has been done."""
-        if self._row.last_seq > self._saved:
-            self._store.lock()
-            self._commit(
-                Group(self._row, [], snapshot=(self._replica.build, self._replica.state()))
-            )
+        if self._replica.seq > self._saved:
+            with writing(self._replica) as maker:
+                maker.saves = True
+            self._saved = self._replica.seq
 
     def _decide(self, arrivals: list[Arrival]) -> list[tuple[Entry, bool]]:
-        self._store.lock()
-        asked = [each.case_id for each in arrivals if each.case_id is not None]
-        found = self._store.find_cases(self._row.id, asked) if asked else []
-        known = {entry.case_id: entry for entry in found}
-        is_new = _first_of(arrivals, set(known))
-        maker = GroupMaker(self._replica, self._row, None, self._row.high_water)
-        if any(is_new):
-            maker.add_cases([each for each, new in zip(arrivals, is_new, strict=True) if new])
-            self._commit(maker.group())
-        else:
-            self._store.rollback()
-        made, answers = iter(maker.entries), []
-        for each, new in zip(arrivals, is_new, strict=True):
-            entry = next(made) if new else known[each.case_id]
-            known.setdefault(each.case_id, entry)
-            answers.append((entry, not new and entry.code != MOMENT_REFUSED))
-        return answers
-
-    def _commit(self, group: Group) -> None:
-        self._store.commit(group)
-        self._row = group.row
-        if group.snapshot is not None:
-            self._saved = group.row.last_seq
+        known, new = find_known(self._store, self._replica.queue, arrivals)
+        if new:
+            with writing(self._replica) as maker:
+                maker.add_cases(new)
+            for each, entry in zip(new, maker.entries, strict=True):
+                each.answer = known[each.case_id] = entry
+        answers = [(each.answer or known[each.case_id], each.answer is None) for each in arrivals]
+        return [(entry, again and entry.code != MOMENT_REFUSED) for entry, again in answers]
 
 
 # --- opening -----------------------------------------------------------------------------------
@@ -327,15 +307,6 @@ def _settings_of(
         is_guarded=True,
         **(entity or {}),
     )
-
-
-def _first_of(arrivals: list[Arrival], known: set[Any]) -> list[bool]:
-    """Return which items are decided now: all but known ids, and each id once."""
-    first = []
-    for each in arrivals:
-        first.append(each.case_id is None or each.case_id not in known)
-        known.add(each.case_id)
-    return first
 
 
 @contextlib.contextmanager
