@@ -22,7 +22,7 @@ from shortlist.service._decider import Decider, Request
 from shortlist.service._group import make_queue
 from shortlist.service._models import Arrival
 from shortlist.service._service import Service
-from shortlist.service.app import make_app
+from shortlist.service.app import HttpProtocol, make_app
 from shortlist.service.databases import open_store
 from shortlist.service.settings import (
     QueueSettings,
@@ -33,7 +33,6 @@ from shortlist.service.settings import (
 )
 from shortlist.service.setup import prepare
 from shortlist.service.store import OBSERVATION, StoreError
-from shortlist.service.supervisor import HttpProtocol
 
 
 def find_postgres():

@@ -360,7 +360,7 @@ def raw(client):
 
 def test_headers_that_do_not_end_are_not_waited_for(untouched, monkeypatch):
     """Neither at first nor after an answer, nor if nothing is said at all."""
-    monkeypatch.setattr("shortlist.service.supervisor._SLOWEST_HEADERS", 0.3)
+    monkeypatch.setattr("shortlist.service.app._SLOWEST_HEADERS", 0.3)
     whole = b"GET /v2/health/live HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
     for sent in (b"", whole[:20], whole + whole[:20]):
         with raw(untouched) as link:

@@ -192,6 +192,16 @@ def entity_from(
     return {"entity": entity, "window": span, "cooldown": pause, "rise": rise}
 
 
+def allowed_from(allow: list[str] | None, entity: str | None) -> dict[str, float]:
+    """Return the entities of an allow-list, and until when each one is on it."""
+    from .._core.validation import parse_moment
+
+    if allow and entity is None:
+        raise typer.BadParameter("--allow needs --entity, such as customer")
+    pairs = [text.rpartition("=") for text in allow or ()]
+    return {name: parse_moment(until) for name, _, until in pairs}
+
+
 def rule_from(*said: Any) -> EntityCases | None:
     """Return the rule of :func:`entity_from` for tables; None without an entity."""
     known = entity_from(*said)

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from ..service.stream import StreamSummary
     from ..service.stream_file import DurableController
     from ..tables import TableModel
-    from ..tables.monitor import Finding
 
 
 def stream(
@@ -86,30 +85,27 @@ def stream(
     limit = options.capacity_from(
         count=count, period=period, capacity=capacity, per=per, fraction=fraction, budget=budget
     )
-    from .._core.validation import parse_moment
+    one_case = options.entity_from(entity, window, cooldown, rise)
+    allowed = options.allowed_from(allow, entity)
     from ..service.stream import StreamSettings
     from ..service.stream_file import open_stream
-    from ..tables import WorkColumns
 
     loaded = shell.open_model(model)
     loaded.check_budget(budget)
-    kept = loaded.schema.work or WorkColumns()
+    own = loaded.schema.work
     settings = StreamSettings(
         capacity=limit,
         period=None if period is None else options.period_from(period),
         expected_arrivals=expect,
-        worth=kept.worth if worth is None else worth,
+        worth=own.worth if worth is None and own is not None else worth,
         probe=probe,
         probe_key=os.environ.get(options.PROBE_KEY),
-        entity=options.entity_from(entity, window, cooldown, rise) or None,
+        entity=one_case or None,
     )
-    if allow and entity is None:
-        raise typer.BadParameter("--allow needs --entity, such as customer")
-    pairs = [text.rpartition("=") for text in allow or ()]
-    allowed = {name: parse_moment(until) for name, _, until in pairs}
     if loaded.row_scorer.note:  # compiles the model before the first line
         typer.echo(loaded.row_scorer.note, err=True)
     fingerprint = hashlib.sha256(model.read_bytes()).hexdigest()[:16]
+    reading = options.read_options(read, but=options.NOT_IN_LINES)
     with open_stream(
         state,
         settings.controller(loaded),
@@ -123,23 +119,16 @@ def stream(
             durable.allow(allowed)
         if durable.n_before:
             typer.echo(f"Resuming {state}: {durable.n_before:,} cases were decided.", err=True)
-        summary = _run(
-            loaded,
-            durable,
-            id_field=id,
-            time_field=time,
-            entity_field=entity,
-            reading=options.read_options(read, but=options.NOT_IN_LINES),
-        )
+        fields = {"id_field": id, "time_field": time, "entity_field": entity}
+        summary = _run(loaded, durable, reading=reading, **fields)
         left = getattr(durable.controller, "remaining", None)
     if as_json:
         shell.print_json(summary, err=True)
         return
     _print(summary)
-    if budget is not None and left is not None:
-        typer.echo(
-            f"{number(left)} of {number(budget, 12)} {kept.unit} are left in this period.", err=True
-        )
+    if budget is not None and left is not None and own is not None:
+        said = f"{number(left)} of {number(budget, 12)} {own.unit} are left in this period."
+        typer.echo(said, err=True)
 
 
 def _run(model: TableModel, durable: DurableController, **fields: Any) -> StreamSummary:
@@ -149,15 +138,12 @@ def _run(model: TableModel, durable: DurableController, **fields: Any) -> Stream
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("once")  # a long stream would repeat them
-            return run_stream(model, durable, _source(), out, on_finding=_tell, **fields)
+            tell = lambda finding: shell.tell((), [finding])  # noqa: E731
+            return run_stream(model, durable, _source(), out, on_finding=tell, **fields)
     except KeyboardInterrupt:
         durable.save()
         typer.echo("Error: Interrupted. All decisions are saved.", err=True)
         raise typer.Exit(shell.INTERRUPTED) from None
-
-
-def _tell(finding: Finding) -> None:
-    shell.tell((), [finding])
 
 
 def _source() -> int:

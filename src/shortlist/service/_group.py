@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import msgspec
 
-from ..online import Controller, WaitingCase
+from ..online import Controller, EntityCases, WaitingCase
 from ..online.decisions import ABOVE_THRESHOLD, ALLOWED, ASKED, MOMENT_REFUSED, PROBE, WAITS
 from . import store as log
 from ._chain import is_erased, link, new_salt
@@ -32,7 +33,6 @@ class GroupMaker:
         self._capacity = row.capacity
         self._ended: dict[int, tuple[int, int, int, int]] = {}
         self.saves = False  # the state, whether or not that is due
-        self._cases = replica.settings.entity_cases()
         self.entries: list[Entry] = []
         self._n_free = 0  # cases with slots, for those who ask
         if replica.settings.within is not None:
@@ -110,20 +110,26 @@ class GroupMaker:
 
     def add_cases(self, arrivals: list[Arrival]) -> None:
         """Decide about new cases, those of an entity that is known one after the other."""
+        if self._replica.settings.entity is None:
+            self._decide(arrivals)
+            return
         together: dict[Any, Arrival] = {}
-        if names := sorted({each.entity for each in arrivals if each.entity is not None}):
-            self._read_entities(names)
-        for place, each in enumerate(arrivals):
-            name = place if each.entity is None else each.entity
-            if name in together or name in self._cases:
+        self._read_entities(sorted({each.entity or "" for each in arrivals}))
+        for each in arrivals:
+            if each.entity in together or each.entity in self._cases:
                 self._decide(list(together.values()))
                 together = {}
-            code = self._cases.settle(name, each.score, max(each.at, self._at))
+            code = self._cases.settle(each.entity, each.score, max(each.at, self._at))
             if code is None:
-                together[name] = each
+                together[each.entity] = each
             else:
                 self._add([each], [self._replica.pass_over(code, each.at)])
         self._decide(list(together.values()))
+
+    @cached_property
+    def _cases(self) -> EntityCases:
+        """What is known about the cases of entities."""
+        return self._replica.settings.entity_cases()
 
     def _read_entities(self, names: list[str]) -> None:
         """Read from the log what is known about entities."""
@@ -173,7 +179,7 @@ class GroupMaker:
 
     def _attach(self, each: Arrival, code: int, slot: int | None) -> Any:
         """Let a flag begin a case; return the entry whose case another event of it joins."""
-        if each.entity is None or code in (MOMENT_REFUSED, ALLOWED):
+        if each.entity is None or code == ALLOWED:
             return None
         if slot is None:
             return self._cases.join(each.entity, each.score, self._at)
@@ -266,6 +272,8 @@ def make_queue(
 
     Its log begins with its capacity, its model and the state of its controller.
     """
+    if settings.entity is not None:
+        settings.entity_cases()  # which refuses a rule that makes no sense
     capacity = settings.allowed_by(controller.capacity)
     is_limited = int(settings.of_work and settings.is_capped)
     state = {"model": model, "controller": controller, "identity": identity}

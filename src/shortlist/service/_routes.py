@@ -11,41 +11,18 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from . import _reviews, _shadow, _staff, _status, webhook
-from ._api import LONGEST_ID, Answers, Cases, Moment, Problem, Route, Seq, digest_of, id_of
+from ._api import LONGEST_ID, Moment, Problem, Route, Seq
 from ._decider import Request
 from ._models import Arrival, LoadedModel, models_of
-from ._service import Call
+from ._service import Call, decide
 from .settings import QueueSettings
 from .setup import TAKEN_OVER, add_queue, set_total, settings_for
 from .store import ALLOW, CAPACITY, CLOCK, MODEL, OBSERVATION, SHADOW, QueueRow
 
-_MOST_CASES = 1_024
 _LOGGED = (
     *("seq", "kind", "at", "period", "case_id", "score", "threshold", "code", "slot", "entity"),
     *("joined", "model"),
 )
-
-
-# --- decisions ------------------------------------------------------------------------------------
-
-
-async def decide(call: Call, body: Cases) -> Answers:
-    """Decide about a case, or about a list of up to 1,024."""
-    cases = body if isinstance(body, list) else [body]
-    names, key = call.service.decider(call.queue).id_fields, call.key.id or None
-    if len(cases) > _MOST_CASES:
-        raise Problem(413, "too-large", f"A request may have {_MOST_CASES:,} cases.")
-    waiting = [
-        Arrival(case_id=id_of(each, names), digest=digest_of(each), key_id=key, fields=each)
-        for each in cases
-    ]
-    if not waiting:
-        return []
-    answers = await call.service.decide(call.queue, Request(waiting))
-    for answer in answers:
-        if type(answer) is Problem and (body is not cases or answer.status == 503):
-            raise answer
-    return answers if body is cases else answers[0]
 
 
 # --- changes that all workers follow --------------------------------------------------------------

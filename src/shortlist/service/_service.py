@@ -17,15 +17,16 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from ._api import Problem
+from ._api import Answers, Cases, Problem, digest_of, id_of
 from ._decider import Decider, Request
-from ._models import ModelCache, Roster
+from ._models import Arrival, ModelCache, Roster
 from .databases import open_store
 from .keys import NO_KEY, ApiKey, KeyRing, vouched_person
 from .settings import ServiceConfig
 from .store import PromiseError, QueueRow, Store, StoreError
 
 Result = TypeVar("Result")
+_MOST_CASES = 1_024  # in a request
 _FRESH = 5.0  # seconds after which keys and queues are read again
 _SOON, _LONGEST_LOAD = 0.2, 300.0  # seconds until a model is loaded that all workers shall load
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
@@ -309,6 +310,25 @@ class Call(NamedTuple):
             if isinstance(answer, Problem):
                 raise answer
         return answers[0]
+
+
+async def decide(call: Call, body: Cases) -> Answers:
+    """Decide about a case, or about a list of up to 1,024."""
+    cases = body if isinstance(body, list) else [body]
+    names, key = call.service.decider(call.queue).id_fields, call.key.id or None
+    if len(cases) > _MOST_CASES:
+        raise Problem(413, "too-large", f"A request may have {_MOST_CASES:,} cases.")
+    waiting = [
+        Arrival(case_id=id_of(each, names), digest=digest_of(each), key_id=key, fields=each)
+        for each in cases
+    ]
+    if not waiting:
+        return []
+    answers = await call.service.decide(call.queue, Request(waiting))
+    for answer in answers:
+        if type(answer) is Problem and (body is not cases or answer.status == 503):
+            raise answer
+    return answers if body is cases else answers[0]
 
 
 @lru_cache(maxsize=256)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
 import msgspec
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from ._api import Problem, Route
 from ._routes import ROUTES
@@ -26,6 +27,7 @@ _log = logging.getLogger("shortlist.service")
 _ENCODER = msgspec.json.Encoder(enc_hook=lambda problem: {"error": problem.details})
 _MOST_BYTES = {"application/json": 4 << 20, "application/octet-stream": 256 << 20}
 _SLOWEST_BODY = 10.0  # seconds
+_SLOWEST_HEADERS, _MOST_HEADERS = 10.0, 64 << 10  # seconds, and bytes
 _SCRIPT = "text/javascript; charset=utf-8"
 _PAGES = {
     "/": ("dashboard/index.html", "text/html; charset=utf-8"),
@@ -164,6 +166,52 @@ async def _read_body(receive: Any, most: int) -> bytes:
     if size > most:
         raise Problem(413, "too-large", f"A body may have {most:,} bytes.")
     return b"".join(parts)
+
+
+# --- headers --------------------------------------------------------------------------------------
+
+
+class HttpProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
+    """HTTP whose headers must come soon and be short; a body has limits of its own."""
+
+    def connection_made(self, transport: Any) -> None:
+        """Wait for the first headers."""
+        super().connection_made(transport)
+        self._n_bytes, self._in_headers = 0, False
+        self._timer: Any = self.loop.call_later(_SLOWEST_HEADERS, transport.close)
+
+    def on_message_begin(self) -> None:
+        """Count the headers of each request anew; h11, if it reads them, has its own limit."""
+        super().on_message_begin()
+        self._n_bytes, self._in_headers = 0, True
+
+    def on_headers_complete(self) -> None:
+        """Count no body."""
+        self._in_headers = False
+        super().on_headers_complete()
+
+    def data_received(self, data: bytes) -> None:
+        """Read, and see whether headers have begun or come to their end."""
+        before = self.cycle
+        super().data_received(data)
+        if self.cycle is not before:
+            self._stop_waiting()
+        elif before is None or before.response_complete:
+            if self._timer is None:
+                self._timer = self.loop.call_later(_SLOWEST_HEADERS, self.transport.close)
+            self._n_bytes += len(data) if self._in_headers else 0
+            if self._n_bytes > _MOST_HEADERS and not self.transport.is_closing():
+                self.send_400_response("The headers are too long.")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop waiting."""
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def _stop_waiting(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
 
 # --- sending --------------------------------------------------------------------------------------

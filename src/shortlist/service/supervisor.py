@@ -22,11 +22,10 @@ from multiprocessing.context import ForkProcess
 from typing import Any
 
 import uvicorn
-from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from ._models import ModelCache
 from ._service import Metrics, Service
-from .app import make_app
+from .app import HttpProtocol, make_app
 from .settings import ServiceConfig
 
 _log = logging.getLogger("shortlist.service")
@@ -35,7 +34,6 @@ _DRAIN = 10
 _STOPPING = (signal.SIGTERM, signal.SIGINT)
 _BACKLOG = 2_048
 _SWITCH = 0.0005  # seconds that one thread of a worker may keep the others waiting
-_SLOWEST_HEADERS, _MOST_HEADERS = 10.0, 64 << 10  # seconds, and bytes
 _MOST_STARTS = 20  # of one worker in a minute; more means that it cannot start
 
 
@@ -87,49 +85,6 @@ def _listen(host: str, port: int, workers: int) -> list[socket.socket]:
         raise ValueError(f"Cannot listen on {host}:{port}: {error.strerror}.") from None
     # Made from its number, a socket knows its protocol: asyncio then sends small answers at once.
     return [socket.socket(fileno=listener.detach()) for listener in listeners]
-
-
-class HttpProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
-    """HTTP whose headers must come soon and be short; a body has limits of its own."""
-
-    def connection_made(self, transport: Any) -> None:
-        """Wait for the first headers."""
-        super().connection_made(transport)
-        self._n_bytes, self._in_headers = 0, False
-        self._timer: Any = self.loop.call_later(_SLOWEST_HEADERS, transport.close)
-
-    def on_message_begin(self) -> None:
-        """Count the headers of each request anew; h11, if it reads them, has its own limit."""
-        super().on_message_begin()
-        self._n_bytes, self._in_headers = 0, True
-
-    def on_headers_complete(self) -> None:
-        """Count no body."""
-        self._in_headers = False
-        super().on_headers_complete()
-
-    def data_received(self, data: bytes) -> None:
-        """Read, and see whether headers have begun or come to their end."""
-        before = self.cycle
-        super().data_received(data)
-        if self.cycle is not before:
-            self._stop_waiting()
-        elif before is None or before.response_complete:
-            if self._timer is None:
-                self._timer = self.loop.call_later(_SLOWEST_HEADERS, self.transport.close)
-            self._n_bytes += len(data) if self._in_headers else 0
-            if self._n_bytes > _MOST_HEADERS and not self.transport.is_closing():
-                self.send_400_response("The headers are too long.")
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Stop waiting."""
-        self._stop_waiting()
-        super().connection_lost(exc)
-
-    def _stop_waiting(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
 
 
 class _Workers:
