@@ -24,3 +24,11 @@ def make_cases(n=1_500, seed=0):
             "fraud": np.where(rng.random(n) < 1 / (1 + np.exp(-risk)), "yes", "no"),
         }
     )
+
+
+def percent(share):
+    """Write a share as a page does, with a space where no line ends."""
+    from shortlist._core.formatting import percent
+    from shortlist.report._page import unbroken
+
+    return unbroken(percent(share))

@@ -8,14 +8,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from made_cases import percent
 from shortlist import Capacity, capacity_curve
 from shortlist._core.formatting import number
 from shortlist.exceptions import TableError, TableNote
 from shortlist.report import make_report, render_report
 from shortlist.report._cases import read_cases
 from shortlist.report._found import compare_rules, detection_in_words, spread_cuts
-from shortlist.report._promise import judge_promise, measure_drift
-from shortlist.report._words import model_guarantee, percent
+from shortlist.report._promise import guarantee_in_words, judge_promise
 from shortlist.tables import WorkColumns, evaluate_table, recalibrate_table, select_rows
 from shortlist.tables.drift import stability_index
 from shortlist.tables.reviews import missed_in_table
@@ -147,7 +147,7 @@ def test_the_stability_index_by_hand():
 
 def test_missing_shares_are_told(table_fit, new_cases):
     """Of each column, before and now."""
-    drift = measure_drift(table_fit.model, read_cases(table_fit.model, new_cases, "fraud"))
+    drift = make_report(table_fit.model, new_cases)["drift"]
     by_name = {column["name"]: column for column in drift["columns"]}
     assert 0 < by_name["amount"]["missing_after"] < 0.1
 
@@ -263,7 +263,7 @@ def test_every_guarantee_is_said_in_words(table_fit, new_cases):
     said = set()
     for guarantee in GUARANTEES:
         model.classifier.rule_.terms = replace(model.classifier.rule_.terms, guarantee=guarantee)
-        said.add(model_guarantee(model))
+        said.add(guarantee_in_words(model))
     assert len(said) == len(GUARANTEES)
 
 

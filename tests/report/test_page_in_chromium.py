@@ -8,9 +8,9 @@ from itertools import pairwise
 import pandas as pd
 import pytest
 
+from made_cases import percent
 from shortlist import Capacity
 from shortlist.report import make_report, render_report
-from shortlist.report._words import percent
 from shortlist.tables import fit_table, select_rows
 
 playwright = pytest.importorskip("playwright.sync_api")

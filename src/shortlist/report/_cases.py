@@ -21,12 +21,16 @@ from ..tables.learned_rows import SeenRows
 from ..tables.measure import check_counts
 from ..tables.model import labels_of
 from ..tables.schema import TableRows, TableSchema
-from ._words import short
 
 _EMPTY = "(empty)"  # the segment of cases without one
 # A column with more different values than this share of the rows, and than a few, has no groups.
 _MOST_DIFFERENT, _FEW = 0.5, 20
 _LONGEST_ID = 80
+
+
+def short(text: str, length: int = 30) -> str:
+    """Cut a long text short; in a sentence, for instance, of a name that the card has whole."""
+    return text if len(text) <= length else text[: length - 1] + "…"
 
 
 def _segments(table: Any, column: str) -> NDArray[Any]:
@@ -136,12 +140,11 @@ def read_cases(
     labels: bool = True,
     reading: ReadOptions | None = None,
     segment: str | None = None,
-    worth: float | None = None,
 ) -> Cases:
     """Read, score, decide and rank all rows of a table.
 
     Without `target`, the target of the fit has the labels, if the table has it and it is not empty
-    in every row. With `worth`, flags of less expected value per unit of effort are left out.
+    in every row.
     """
     schema = model.schema
     with schema.open(path, reading=reading) as source:
@@ -155,7 +158,7 @@ def read_cases(
         rows = schema.read(whole, target=target)
     if target is not None:
         _check_both_classes(rows, schema, target)
-    decided = model.decide(rows, worth=worth)
+    decided = model.decide(rows)
     decided_scores = scores = np.asarray(decided.scores, dtype=np.float64)
     if len(model.classifier.calibrations_) > 1:
         scores = np.asarray(model.list_scores(rows), dtype=np.float64)

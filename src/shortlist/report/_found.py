@@ -10,7 +10,7 @@ import numpy as np
 
 from .._core.arrays import Rows
 from .._core.files import to_plain
-from .._core.formatting import number
+from .._core.formatting import number, percent
 from .._core.intervals import proportion_interval
 from .._core.labels import rare_share
 from ..capacity import Capacity
@@ -20,8 +20,7 @@ from ..tables.groups import GroupCodes, by_group
 from ..tables.measure import measure_rules, shares_paid
 from ..tables.reviews import missed_in_table
 from ..tables.rules import as_filled, money_of, weighed_columns
-from ._cases import Cases
-from ._words import percent, short
+from ._cases import Cases, short
 
 # Up to this number of flags, every cut can be chosen; with more flags, only some of them.
 _MOST_CUTS = 1_000
@@ -123,14 +122,12 @@ def by_segment(cases: Cases, column: str) -> dict[str, Any]:
     }
 
 
-def value_found(
-    model: TableModel, cases: Cases, *, budget: float | None = None
-) -> dict[str, Any] | None:
+def value_found(model: TableModel, cases: Cases) -> dict[str, Any] | None:
     """Measure rules in money; None without labels, or without values and efforts."""
     if cases.rows.is_rare is None:
         return None
     known = {"is_rare": cases.rows.is_rare, "flagged": cases.flagged}
-    money = money_of(model, known | weighed_columns(model, cases.rows), budget=budget)
+    money = money_of(model, known | weighed_columns(model, cases.rows))
     if money is None:
         return None
     own = money.rules[0]

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from .._core.extras import load_extra
-from .._core.formatting import between, number, stated_percent
-from ._words import percent, short, unbroken
+from .._core.formatting import between, number, percent, stated_percent
+from ._cases import short
 
 _STEPS = (1, 2, 5, 10)
 _BIN_WIDTH, _BARS_HEIGHT, _LOWEST_BAR = 10, 23, 0.0001
@@ -62,12 +62,13 @@ def _environment() -> Any:
         loader=jinja2.PackageLoader("shortlist.report", "templates"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
+        finalize=unbroken,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     filters: dict[str, Any] = {
         "percent": percent,
-        "stated": lambda share: unbroken(stated_percent(share)),
+        "stated": stated_percent,
         "number": number,
         "between": _between,
         "short": short,
@@ -82,8 +83,13 @@ def _file(name: str) -> str:
     return (templates / name).read_text(encoding="utf-8")
 
 
+def unbroken(value: Any) -> Any:
+    """Return a text with shares that no line ends within."""
+    return value.replace(" %", "\u00a0%") if type(value) is str else value
+
+
 def _between(interval: Any) -> str:
-    return "–" if interval is None else unbroken(between(*interval))
+    return "–" if interval is None else between(*interval)
 
 
 def _lines(summary: dict[str, Any]) -> list[dict[str, Any]]:
@@ -142,7 +148,7 @@ def detection_chart(
         "cut_x": x(flags[now]),
         "cut_y": y(cuts["detection"][now]),
         "x_ticks": [(x(tick), number(tick)) for tick in _ticks(most, width)],
-        "y_ticks": [(y(tick), f"{100 * tick:g}\u00a0%") for tick in (0.25, 0.5, 0.75, 1)],
+        "y_ticks": [(y(tick), f"{100 * tick:g} %") for tick in (0.25, 0.5, 0.75, 1)],
     }
 
 

@@ -1,4 +1,4 @@
-"""Whether the promise was kept, whether chance explains a difference, and what has shifted."""
+"""Whether the promise was kept, and whether chance explains a difference."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ from typing import Any
 import numpy as np
 
 from .._core.arrays import Doubles
-from .._core.formatting import number
+from .._core.formatting import number, percent
 from .._core.intervals import Interval, total_lower
 from ..tables import TableModel
-from ..tables.drift import measure_shifts, verdict_on
 from ..tables.learned_rows import SeenRows
 from ..tables.monitor import chances_of_flags, law_of_flags
 from ..thresholds import CalibratedThreshold
-from ._cases import Cases
-from ._words import model_capacity, model_guarantee, percent
+from ..thresholds.promise import capacity_in_words, flags_in_words
 
 _UNLIKELY = 0.05
 
@@ -62,7 +60,7 @@ def judge_promise(
             explanation += f" {seen.in_words}"
     allowed = room if work is None else float(classifier.capacity.max_effort(n_items))
     return {
-        "capacity": model_capacity(model),
+        "capacity": capacity_in_words(classifier.capacity, unit=model.unit),
         "capacity_fraction": classifier.capacity_fraction_,
         "unit": classifier.capacity.kind,
         "room": room,
@@ -70,7 +68,7 @@ def judge_promise(
         "allowed": allowed,
         "guarantee": classifier.guarantee,
         "confidence": classifier.confidence,
-        "in_words": model_guarantee(model),
+        "in_words": guarantee_in_words(model),
         "n_items": n_items,
         "n_flagged": n_flagged,
         "seen": seen,
@@ -82,6 +80,16 @@ def judge_promise(
         "headline": _HEADLINES[verdict],
         "explanation": explanation,
     }
+
+
+def guarantee_in_words(model: TableModel) -> str:
+    """Describe the guarantee of a model in two sentences."""
+    rule = model.classifier.rule_
+    words = flags_in_words(rule, cases="cases", unit=model.unit)
+    words = words[0].upper() + words[1:]
+    if rule.terms.kind.of_sample:
+        return words
+    return f"{words} This holds for any model if new cases are like the calibration cases."
 
 
 def _judge_flags(n_flagged: int, room: int, as_many: float, as_few: float) -> tuple[str, str]:
@@ -132,31 +140,3 @@ _SILENT = (
     "There were too few calibration cases for the guarantee, so the rule keeps its promise by "
     "flagging none. Fit the model on more cases, or with a weaker guarantee."
 )
-
-
-# --- what has shifted since calibration ---
-
-
-def measure_drift(model: TableModel, cases: Cases) -> dict[str, Any]:
-    """Compare new cases with the calibration cases of a model."""
-    counts = [profile.count(cases.rows.X[profile.name]) for profile in model.card.profiles]
-    score, columns = measure_shifts(model, cases.decided_scores, counts)
-    n_calibration = model.classifier.calibration_scores_.size
-    return {
-        "n_calibration": n_calibration,
-        "n_items": cases.n_items,
-        "score": score,
-        "columns": columns,
-        "flag_rate": {
-            "before": _flagged_in_calibration(model),
-            "after": cases.n_flagged / cases.n_items,
-        },
-        "verdict": verdict_on(score, columns),
-    }
-
-
-def _flagged_in_calibration(model: TableModel) -> float:
-    """Return the share of the calibration cases above the threshold of their own model."""
-    calibrations = model.classifier.calibrations_
-    sizes = [each.n_calibration for each in calibrations]
-    return float(np.average([each.flagged_fraction for each in calibrations], weights=sizes))

@@ -12,9 +12,11 @@ from .. import __version__
 from .._core.arrays import Rows
 from .._core.files import to_plain
 from ..exceptions import TableError
-from ..tables import ReadOptions, TableModel, WorkColumns
+from ..tables import ReadOptions, TableModel
+from ..tables.drift import TableCheck, check_rows
+from ..tables.monitor import DriftMonitor
 from ..tables.reasons import reasons_for, value_in_words
-from ._cases import Cases, read_cases
+from ._cases import Cases, read_cases, short
 from ._found import (
     by_segment,
     compare_rules,
@@ -23,8 +25,7 @@ from ._found import (
     spread_cuts,
     value_found,
 )
-from ._promise import judge_promise, measure_drift
-from ._words import model_capacity, short
+from ._promise import judge_promise
 
 
 def make_report(
@@ -36,7 +37,6 @@ def make_report(
     reading: ReadOptions | None = None,
     segment: str | None = None,
     title: str | None = None,
-    work: WorkColumns | None = None,
     reviews: Path | None = None,
     reviews_period: str | None = None,
 ) -> dict[str, Any]:
@@ -59,9 +59,6 @@ def make_report(
         A column; results are also given for each of its values.
     title : str, default=None
         For the heading of the page.
-    work : WorkColumns, default=None
-        Columns with values and efforts, and a budget for these cases; `None` takes those of the
-        fit.
     reviews, reviews_period : Path, str, default=None
         A table of reviews with probes, as for ``shortlist evaluate --reviews``, and its
         column with periods. The report then says what is missed.
@@ -74,16 +71,7 @@ def make_report(
     """
     if target is not None and not labels:
         raise TableError("target=... and labels=False exclude each other. Give one of them.")
-    model = model.reading_work(work)
-    cases = read_cases(
-        model,
-        path,
-        target,
-        labels=labels,
-        reading=reading,
-        segment=segment,
-        worth=None if work is None else work.worth,
-    )
+    cases = read_cases(model, path, target, labels=labels, reading=reading, segment=segment)
     summary: dict[str, Any] = {
         "format": "shortlist report",
         "version": 2,
@@ -101,15 +89,12 @@ def make_report(
         ),
         "list": top_of_list(model, cases),
         "groups": None if segment is None else by_segment(cases, segment),
-        "calibration": {
-            "n": sum(each.n_calibration for each in model.classifier.calibrations_),
-            "thresholds": [each.value for each in model.classifier.calibrations_],
-        },
-        "drift": measure_drift(model, cases),
+        "calibration": _calibration(model),
+        "drift": _drift(model, cases),
         "card": _card(model),
     }
     summary |= _found(model, cases, summary["promise"])
-    summary["money"] = value_found(model, cases, budget=None if work is None else work.budget)
+    summary["money"] = value_found(model, cases)
     summary["missed"] = judge_reviews(model, reviews, period=reviews_period)
     return to_plain(summary)
 
@@ -129,6 +114,24 @@ def _data(model: TableModel, cases: Cases, path: Path) -> dict[str, Any]:
     }
 
 
+def _calibration(model: TableModel) -> dict[str, Any]:
+    found = model.classifier.calibrations_
+    sizes = [each.n_calibration for each in found]
+    return {
+        "n": sum(sizes),
+        "thresholds": [each.value for each in found],
+        "flagged": float(np.average([each.flagged_fraction for each in found], weights=sizes)),
+    }
+
+
+def _drift(model: TableModel, cases: Cases) -> TableCheck:
+    """Compare the cases with those of the calibration, as `check` does."""
+    monitor = DriftMonitor(model)
+    monitor.add(cases.rows)
+    monitor.add_flags(cases.flagged)
+    return check_rows(monitor, cases.decided_scores)
+
+
 def _found(model: TableModel, cases: Cases, promise: dict[str, Any]) -> dict[str, Any]:
     """Return what only labels can tell."""
     if cases.rows.is_rare is None:
@@ -144,7 +147,6 @@ def _card(model: TableModel) -> dict[str, Any]:
     schema, card = model.schema, model.card
     return {
         "learner": model.learner,
-        "capacity": model_capacity(model),
         "target": schema.target,
         "rare_label": schema.rare_label,
         "id": schema.id,

@@ -20,7 +20,7 @@ from .cases import CaseReader
 from .columns import date_text
 from .learned_rows import ColumnProfile
 from .model import TableModel
-from .monitor import SIGNIFICANT, Finding
+from .monitor import SIGNIFICANT, DriftMonitor, Finding
 
 # The usual limits of the index for a moderate and for a large shift.
 _MODERATE, _LARGE = 0.1, 0.25
@@ -208,8 +208,12 @@ def check_table(model: TableModel, path: Path, *, reading: ReadOptions | None = 
         decided = model.decide(rows)
         read.monitor.add_flags(decided.flagged)
         scores.append(np.asarray(decided.scores))
-    monitor = read.monitor
-    score, columns = measure_shifts(model, np.concatenate(scores), monitor.counts)
+    return check_rows(read.monitor, np.concatenate(scores))
+
+
+def check_rows(monitor: DriftMonitor, scores: Floats) -> TableCheck:
+    """Compare rows that a monitor has seen, and their scores, with the calibration rows."""
+    score, columns = measure_shifts(monitor.model, scores, monitor.counts)
     columns = [{**column, "in_words": _in_words(column)} for column in columns]
     findings = monitor.findings(advice="See which columns have shifted.")
     has_drifted = any(finding.is_serious for finding in findings) or any(

@@ -64,7 +64,7 @@ class DriftMonitor:
     """Compares rows with the model card while they pass."""
 
     def __init__(self, model: TableModel) -> None:
-        self._model = model
+        self.model = model
         self._columns = [_Column(profile) for profile in model.card.profiles]
         self.n_items = self.n_flagged = 0
         self._decided = False
@@ -88,13 +88,13 @@ class DriftMonitor:
     @property
     def room(self) -> int:
         """How many of the rows the capacity allows to flag."""
-        prevalence = self._model.classifier.reference_prevalence_
-        return self._model.flag_capacity.max_flags(self.n_items, prevalence)
+        prevalence = self.model.classifier.reference_prevalence_
+        return self.model.flag_capacity.max_flags(self.n_items, prevalence)
 
     @property
     def chances(self) -> tuple[float, float]:
         """The chances of as many flags or more, and of as few or fewer, if nothing has changed."""
-        calibrations = self._model.classifier.calibrations_
+        calibrations = self.model.classifier.calibrations_
         return chances_of_flags(calibrations, self.n_items, self.n_flagged)
 
     def findings(self, *, advice: str = _LOOK) -> list[Finding]:
@@ -114,7 +114,7 @@ class DriftMonitor:
         shown = percent(max(chance, 1e-9))  # 0 is underflow
         stop = " To stop before too many are flagged, use: shortlist flag at_most=..."
         allowed = "the capacity allows"
-        if self._model.classifier.capacity.kind == "effort":
+        if self.model.classifier.capacity.kind == "effort":
             allowed = "of as many rows of the calibration the budget paid for"
         return Finding(
             f"{kind} flags",
