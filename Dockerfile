@@ -27,5 +27,5 @@ HEALTHCHECK --interval=10s --timeout=3s --start-period=60s CMD \
 STOPSIGNAL SIGTERM
 ENTRYPOINT ["shortlist"]
 # Others can reach a container, so every request needs a key. Make one while it runs:
-#   docker exec ... shortlist serve keys --make decide
+#   docker exec ... shortlist serve keys decide
 CMD ["serve", "/model", "--count", "50", "--period", "day"]

@@ -910,12 +910,9 @@ recalibrated(
     20,
     "--per",
     100,
-    "--n-batches",
-    2,
     "--json",
-    check=lambda d, r: numbers(r)["n_batches"] == 2,
+    check=lambda d, r: numbers(r)["guarantee"] == "next-batch",
 )
-recalibrated("batches without their guarantee", "--n-batches", 3, code=2, words=("--n-batches 3",))
 recalibrated("two capacities", "--fraction", "0.1", "--multiple", 2, code=2, words=("one way",))
 recalibrated("half a capacity", "--capacity", 5, code=2, words=("belong together",))
 recalibrated("more than all", "--fraction", 6, code=2, words=("--fraction 6 must be", "0.06"))
@@ -1092,7 +1089,6 @@ def fitted(name, *options, code=0, words=(), check=None):
 
 fitted("a confidence", "--fraction", "0.2", "--guarantee", "confident", "--confidence", "0.8")
 fitted("no confidence", "--fraction", "0.2", "--confidence", "95", code=2, words=("--confidence",))
-fitted("no batches", "--fraction", "0.2", "--n-batches", 3, code=2, words=("--n-batches 3",))
 fitted("below zero", "--fraction", "-0.1", code=2, words=("--fraction -0.1 must not be negative",))
 fitted("no number", "--fraction", "nan", code=2, words=("--fraction must be finite; got nan",))
 fitted(
@@ -1136,8 +1132,8 @@ entry(
 entry(
     "fit: a budget of millions",
     lambda d: [
-        *("fit", d.table(d.old.assign(work=20_000.5)), *FIT, "--effort", "work"),
-        *("--budget", "6000000", "--per", "1000", "--unit", "seconds", "-o", d.out("m")),
+        *("fit", d.table(d.old.assign(work=20_000.5)), *FIT, "--effort", "work,unit=seconds"),
+        *("--budget", "6000000", "--per", "1000", "-o", d.out("m")),
     ],
     0,
     "takes more than 20,000.5 seconds",

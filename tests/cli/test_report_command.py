@@ -122,14 +122,13 @@ def test_models_of_other_versions_are_refused(model_file, new_cases, tmp_path, c
 
 
 def test_every_option_has_its_place_on_the_page(model_file, new_cases, tmp_path):
-    """Groups, heading, and no labels."""
+    """Groups, and another column with labels."""
     out = tmp_path / "report.html"
-    options = ["--segment", "country", "--title", "Mine"]
-    result = run("report", model_file, new_cases, *options, "--no-labels", "-o", out)
+    options = ["--segment", "country", "--target", "fraud"]
+    result = run("report", model_file, new_cases, *options, "-o", out)
     assert result.exit_code == 0, result.output
-    assert "There are no labels" in result.stdout
     page = out.read_text(encoding="utf-8")
-    for text in ("<h1>Mine</h1>", "800 cases", "By country"):
+    for text in ("800 cases", "By country"):
         assert text in page
     wrong = run("report", model_file, new_cases, "--segment", "amount", "-o", out)
     check_refused(wrong, 2, "--segment names 'amount'")

@@ -103,7 +103,7 @@ def test_events_of_one_customer_are_one_case(stream, lines):
     rows = [json.loads(line) | {"customer": i % 7} for i, line in enumerate(lines[:300])]
     rows[150]["at"] = 0  # late
     events = [json.dumps(row) for row in rows]
-    rule = ("--entity", "customer", "--window", "12h", "--cooldown", "12h")
+    rule = ("--entity", "customer,window=12h,cooldown=12h")
     options = ("--count", "20", "--period", "day", *rule, "--allow", "3=1970-01-02T00:00:00Z")
     found = answers(stream(events[:170], *options))
     found += answers(stream([*events[170:], lines[0]], *options))
@@ -121,18 +121,20 @@ def test_events_of_one_customer_are_one_case(stream, lines):
     assert len(last) > 3
     assert sum(each.get("reason") == "joined a case" for each in found) > 20
     assert found[-1]["error"] == "'customer' is missing: whose event is it?"
-    other = stream(events[:1], *options, "--rise", "0.5")
+    others = ["--entity", "customer,window=12h,cooldown=12h,rise=0.5"]
+    other = stream(events[:1], *options, *others)
     check_refused(other, 2, "belongs to another stream: rise was not given and is 0.5")
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--cooldown", "1d"), "need --entity"),
+        (("--entity", "c,windw=1d"), "--entity c,windw=1d is not a column, perhaps with window"),
+        (("--entity", "c,rise=1,rise=2"), "each once"),
         (("--allow", "a=2030-01-01"), "needs --entity"),
-        (("--entity", "c", "--window", "soon"), "--window soon is not a length of time"),
+        (("--entity", "c,window=soon"), "window=soon is not a length of time"),
         (("--entity", "c", "--allow", "a"), "is not a moment"),
-        (("--entity", "c", "--rise", "0"), "rise must be greater than 0"),
+        (("--entity", "c,rise=0"), "rise must be greater than 0"),
     ],
 )
 def test_a_rule_for_events_that_makes_no_sense_is_refused(stream, lines, options, message):

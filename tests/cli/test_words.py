@@ -20,7 +20,7 @@ NEW = {
     "select": ("--count", "--segment", "--keep", "--exclude", "--id"),
     "flag": ("--keep", "--exclude", "--at-most", "--id"),
     "recalibrate": ("--per", "--fraction", "--multiple", "--guarantee", "--confidence"),
-    "fit": ("--confidence", "--n-batches", "--model"),
+    "fit": ("--confidence", "--folds", "--model"),
 }
 
 
@@ -37,8 +37,8 @@ NEW = {
         ("Say how: date_format='day=DD.MM.YY'.", "Say how: --read date_format=day=DD.MM.YY."),
         ("Use decimal=',' or sep='|'.", "Use --read decimal=, or --read 'sep=|'."),
         (
-            "n_batches=7 belongs to guarantee='next-batch'",
-            "--n-batches 7 belongs to --guarantee next-batch",
+            "max_effort=20 belongs to guarantee='next-batch'",
+            "--effort COLUMN,max=20 belongs to --guarantee next-batch",
         ),
         ("learner must be one of 'auto'", "--learner must be one of 'auto'"),
         ("seed must be greater than 0", "--seed must be greater than 0"),

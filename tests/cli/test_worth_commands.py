@@ -13,7 +13,7 @@ from shortlist.cli import _stream, app
 from shortlist.datasets import make_fraud
 from shortlist.tables import _text_files
 
-WORK = ("--value", "amount", "--effort", "minutes", "--unit", "minutes")
+WORK = ("--value", "amount", "--effort", "minutes,unit=minutes")
 MODELS = ("work.model", "value.model")
 FIT = ("--target", "fraud", "--id", "case", "--learner", "logistic", "--folds", "1")
 
@@ -234,12 +234,12 @@ def test_a_model_without_values_can_be_measured_in_money(folder, tmp_path):
         (("--value", "amount", "--fraction", 0.1, "--worth", -1), "--worth must be"),
         (("--value", "x1", "--fraction", 0.1), "must hold numbers of at least 0"),
         (
-            ("--effort", "minutes", "--budget", 480, "--per", 1000, "--max-effort", 20),
-            "--max-effort 20 must be at least the effort of every case",
+            ("--effort", "minutes,max=20", "--budget", 480, "--per", 1000),
+            "--effort COLUMN,max=20 must be at least the effort of every case",
         ),
         (
             ("--effort", "minutes", "--budget", 9, "--per", 99, "--guarantee", "confident"),
-            "needs --max-effort",
+            "needs --effort COLUMN,max=",
         ),
     ],
 )

@@ -336,35 +336,34 @@ def test_keys_are_made_listed_and_revoked_by_a_command(tmp_path, model_file):
         assert run.exit_code == 0
         return run.stdout
 
-    key = keys("--make", "decide", "--queue", "default", "--note", "shop").strip()
+    key = keys("decide", "--queue", "default", "--person", "shop").strip()
     name = key.split("_")[1]
     assert key.startswith("sl_")
     assert key.split("_")[2] not in keys()
     assert "valid" in keys()
     keys("--revoke", name)
     assert "revoked" in keys()
-    keys("--make", "review", "--person", "kim")
+    keys("review", "--person", "kim")
     assert "kim" in keys()
-    wrong = ("serve", "keys", "--make", "review", "--database", tmp_path / "shortlist.db")
+    wrong = ("serve", "keys", "review", "--database", tmp_path / "shortlist.db")
     refused = command(*wrong, "--person", "")
     assert (refused.exit_code, "is not one" in refused.stderr) == (2, True)
 
 
 def test_a_command_takes_the_secret_of_a_proxy_and_a_segment(tmp_path, model_file, monkeypatch):
-    """Without the line break at the end of the file."""
+    """The secret comes from the environment, without a line break at its end."""
     seen = []
     monkeypatch.setattr(
         "shortlist.service.supervisor.run_service", lambda config, **_: seen.append(config) or 0
     )
-    (tmp_path / "secret").write_text("s3\n")
+    monkeypatch.setenv("SHORTLIST_PROXY_SECRET", "s3\n")
     database = tmp_path / "shortlist.db"
     run = command(
         "serve", model_file, "--count", 5, "--segment", "country", "--database", database,
-        "--proxy-secret-file", tmp_path / "secret",
     )  # fmt: skip
     assert (run.exit_code, seen[0].proxy_secret) == (0, b"s3")
     with opened(str(database)) as store:
         assert '"segment": "country"' in store.queues()[0].settings
-    (tmp_path / "secret").write_text("\n")
-    again = ("serve", "--database", database, "--proxy-secret-file", tmp_path / "secret")
-    assert command(*again).exit_code == 2
+    monkeypatch.setenv("SHORTLIST_PROXY_SECRET", "\n")
+    assert command("serve", "--database", database).exit_code == 0
+    assert seen[1].proxy_secret is None

@@ -100,7 +100,7 @@ def test_a_container_that_others_reach_starts_and_needs_keys(address, model_file
         try:
             until(lambda: status("/v2/health/ready"), 200)
             assert status("/v1/queues") == 401
-            key = run("serve", "keys", "--make", "read", **settings).stdout.strip()
+            key = run("serve", "keys", "read", **settings).stdout.strip()
             until(lambda: status("/v1/queues", authorization=f"Bearer {key}"), 200)
             assert status("/v1/queues") == 401
         finally:

@@ -51,7 +51,7 @@ def test_without_keys_nothing_comes_through_a_proxy(untouched, header):
     headers = {header: "192.0.2.7", "Host": "127.0.0.1"}
     for method, path in (("GET", "/v1/queues"), ("GET", "/metrics"), ("GET", f"{BASE}/status")):
         answer = untouched.request(method, path, headers=headers)
-        assert (answer.status_code, "keys --make" in answer.text) == (403, True)
+        assert (answer.status_code, "keys decide" in answer.text) == (403, True)
     answer = untouched.post(f"{BASE}/decisions", json=case("a"), headers=headers)
     assert answer.status_code == 403
     assert untouched.get("/v1/queues").status_code == 200

@@ -217,7 +217,7 @@ EDITS = {
     "the reviewer changed": "UPDATE outcome SET reviewer = 'lee' WHERE queue = 1 AND number = 1",
     "the tail cut": "DELETE FROM log WHERE queue = 1 AND seq > 45",
     "digests zeroed": "UPDATE log SET digest = NULL",
-    "a key added": "INSERT INTO api_key SELECT 'abcd', hash, 'manage', NULL, NULL, made, NULL, "
+    "a key added": "INSERT INTO api_key SELECT 'abcd', hash, 'manage', NULL, made, NULL, "
     "NULL, NULL FROM api_key WHERE role = 'decide'",
     "a key raised": "UPDATE api_key SET role = 'manage' WHERE role = 'decide'",
     "a revoked key revived": "UPDATE api_key SET revoked = NULL",
@@ -539,11 +539,11 @@ def test_heads_audits_and_erasure_by_command(address, model_file, tmp_path):
     secret, heads = tmp_path / "key", tmp_path / "heads"
     secret.write_bytes(KEY)
     heads.write_text(run("head", address, "--key", secret).stdout)
-    kept = ("audit", address, "--heads", heads, "--key", secret)
+    kept = ("audit", address, heads, "--key", secret)
     assert run(*kept).exit_code == 0
-    assert "Erased cases: 1." in run("erase", address, "--case", 29).stderr
+    assert "Erased cases: 1." in run("erase", address, 29).stderr
     assert run("erase", address).exit_code == 2
-    run("keys", "--make", "read", "--days", 9, "--database", address)
+    run("keys", "read", "--days", 9, "--database", address)
     [made] = json.loads(run("keys", "--database", address, "--json").stdout)["keys"]
     assert (made["role"], made["state"]) == ("read", "valid")
     assert "erased cases: 1." in run(*kept).stdout

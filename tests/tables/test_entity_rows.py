@@ -196,8 +196,8 @@ def test_the_commands(model_file, days):
     """One place and one flag for each customer, and nobody twice within the cool-down."""
 
     def run(command, day, *more):
-        asked = [command, str(model_file), str(days / f"{day}.csv"), "--entity", "customer"]
-        asked += ["--time", "at", "--window", "1h", "--cooldown", "90d", "--keep", "customer,at"]
+        asked = [command, str(model_file), str(days / f"{day}.csv"), "--time", "at"]
+        asked += ["--entity", "customer,window=1h,cooldown=90d", "--keep", "customer,at"]
         result = CliRunner().invoke(app, [*asked, *map(str, more)])
         assert result.exit_code == 0, result.output
         return result
@@ -211,5 +211,6 @@ def test_the_commands(model_file, days):
     found = pd.read_csv(days / "flags.csv")
     assert found.groupby("customer")["flagged"].sum().max() == 1
     assert found["joined"].notna().any()
-    asked = ["select", str(model_file), str(days / "monday.csv"), "--count", "3", "--rise", "1"]
-    assert "--entity" in CliRunner().invoke(app, asked).stderr
+    asked = ["select", str(model_file), str(days / "monday.csv"), "--count", "3"]
+    wrong = CliRunner().invoke(app, [*asked, "--entity", "customer,raise=1"])
+    assert "customer,raise=1 is not a column, perhaps with window, cooldown, rise" in wrong.stderr

@@ -41,20 +41,12 @@ def test_other_terms(table_fit, new_cases, tmp_path):
         capacity=Capacity.count(20, per=200),
         guarantee="next-batch",
         confidence=0.9,
-        n_batches=2,
     )
     save_model(result.model, tmp_path / "m")
     again = load_model(tmp_path / "m").classifier
-    assert (again.guarantee, again.confidence, again.n_batches) == ("next-batch", 0.9, 2)
+    assert (again.guarantee, again.confidence) == ("next-batch", 0.9)
     assert again.capacity == Capacity.count(20, per=200)
     assert result.model.card.rules == ()  # they were measured for another capacity
-
-
-def test_back_to_a_guarantee_without_batches(table_fit, new_cases):
-    """The number of batches belonged to the old guarantee."""
-    batches = recalibrate_table(table_fit.model, new_cases, guarantee="next-batch", n_batches=3)
-    again = recalibrate_table(batches.model, make_table(), guarantee="expected")
-    assert again.model.classifier.n_batches == 1
 
 
 @pytest.fixture(autouse=True)

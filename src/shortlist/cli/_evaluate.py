@@ -37,7 +37,6 @@ def evaluate(
     value: options.Column = None,
     effort: options.Column = None,
     budget: options.Number = None,
-    unit: str = "units",
     worth: options.Number = None,
     read: options.Read = None,
     as_json: options.AsJson = False,
@@ -86,7 +85,7 @@ def evaluate(
     for option, given in for_reviews.items():
         if reviews is None and given is not None:
             raise typer.BadParameter(f"--{option} belongs to --reviews, which was not given")
-    from ..tables import WorkColumns, evaluate_table
+    from ..tables import evaluate_table
 
     loaded, reading = shell.open_model(model), options.read_options(read)
     if reviews is not None:
@@ -103,7 +102,7 @@ def evaluate(
         _print_missed(missed, as_json)
         return
     assert data is not None
-    work = WorkColumns(value, effort, budget, worth, unit)
+    work = options.work_from(value, effort, worth, budget)
     with shell.progress("reading") as show:
         known = options.same_named(asked, evaluate_table)
         result = evaluate_table(loaded, data, reading=reading, work=work, on_progress=show, **known)

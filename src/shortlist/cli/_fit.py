@@ -32,9 +32,7 @@ def fit(
     value: options.Column = None,
     effort: options.Column = None,
     budget: options.Number = None,
-    unit: str = "units",
     worth: options.Number = None,
-    max_effort: options.Number = None,
     capacity: options.Count = None,
     per: options.Many = None,
     fraction: options.Number = None,
@@ -42,7 +40,6 @@ def fit(
     learner: str = "auto",
     guarantee: options.Guarantee = None,
     confidence: options.Number = None,
-    n_batches: options.Many = None,
     model: options.File = None,
     trust_model: bool = False,
     id: options.Column = None,
@@ -65,8 +62,8 @@ def fit(
     decide about single rows, and show what the capacity finds on rows that they had not seen.
 
     With --value and --effort the threshold is one of value * probability / effort, and the model
-    keeps the names of these columns. 480 minutes for every 10,000 cases are --effort minutes
-    --budget 480 --per 10000 --unit minutes.
+    keeps the names of these columns. 480 minutes for every 10,000 cases are --effort
+    time,unit=minutes --budget 480 --per 10000.
 
     Example: shortlist fit cases.csv --target fraud --fraction 0.06 -o fraud.model
 
@@ -80,9 +77,10 @@ def fit(
         The label to look for, such as --rare yes. Default: the rarest.
     labelled_only
         Leave out rows without a label; otherwise they are an error.
-    max_effort
-        The most work that a case can take, such as --max-effort 60. Default: the most in the
-        table; later cases that take more are never flagged.
+    effort
+        The column that says how much work a case takes, such as --effort time; with its unit for
+        messages, and the most that a case can take: --effort time,unit=minutes,max=60. Default: the
+        most in the table; later cases that take more are never flagged.
     learner
         auto (boosting, forests, a network and a logistic model together), or one of logistic,
         forest, boosting, svm, knn, kde, network. Learners that start with aware- (-linear, -svm,
@@ -126,7 +124,7 @@ def fit(
         )
     check_writable(out, keep=(data, model, unlabelled))  # before any work
     own = _own_model(model, learner, trust=trust_model)
-    from ..tables import WorkColumns, fit_table, save_model
+    from ..tables import fit_table, save_model
 
     parts = _folder_of_parts(data, out) if own is None and learner == "auto" else None
     with shell.progress("reading") as show, _resumable(parts):
@@ -137,7 +135,7 @@ def fit(
             n_jobs=jobs,
             memory=None if parts is None else str(parts),
             reading=options.read_options(read, drop, but=()),
-            work=WorkColumns(value, effort, None, worth, unit, max_effort),
+            work=options.work_from(value, effort, worth, None, "max"),
             on_progress=show,
             **options.same_named({**given, "capacity": limit}, fit_table),
         )

@@ -33,9 +33,6 @@ def flag(
     id: options.Column = None,
     entity: options.Column = None,
     time: options.Column = None,
-    window: str = "24h",
-    cooldown: options.Text = None,
-    rise: options.Number = None,
     budget: options.Number = None,
     worth: options.Number = None,
     act: options.Number = None,
@@ -67,7 +64,7 @@ def flag(
         Add the column tier: "act" for cases to act on at once, with at least this share of rare
         ones among them, such as --act 0.9; "review" for other flags, and "pass".
     """
-    given = {**locals(), "rule": options.rule_from(entity, window, cooldown, rise)}
+    given = {**locals(), **options.rule_from(entity)}
     from ..tables import flag_rows
     from ..tables.write import output_format
 

@@ -20,8 +20,7 @@ from .._core.formatting import number
 
 if TYPE_CHECKING:
     from ..capacity import Capacity
-    from ..online import EntityCases
-    from ..tables import ReadOptions
+    from ..tables import ReadOptions, WorkColumns
 
 HELP = {
     "model": "A model file made by fit.",
@@ -47,14 +46,11 @@ HELP = {
     "next-batch, simultaneous. Default: expected, or that of the model.",
     "confidence": "How surely it holds, such as --confidence 0.99; for confident, next-batch and "
     "simultaneous.",
-    "n_batches": "With --guarantee next-batch: how many batches in a row keep the capacity, such "
-    "as --n-batches 5.",
     "value": "The column that says what a case is worth if it is rare, such as --value amount. A "
     "model that was fitted with it knows its name.",
-    "effort": "The column that says how much work a case takes, such as --effort minutes_needed "
-    "...",
-    "budget": "... and how much may be spent on all, such as --budget 480 ...",
-    "unit": "... in which unit, such as --unit minutes.",
+    "effort": "The column that says how much work a case takes, such as --effort minutes_needed; "
+    "with its unit for messages: --effort minutes_needed,unit=minutes ...",
+    "budget": "... and how much may be spent on all, such as --budget 480.",
     "worth": "Leave places empty for cases of less expected value per unit of effort (without "
     "--value and --effort: of less probability), such as --worth 1.5.",
     "reviews": "A table of reviews with probes, such as --reviews done.csv: says what is missed.",
@@ -62,10 +58,9 @@ HELP = {
     "0.1. Their outcomes tell what is missed: shortlist evaluate --reviews.",
     "expect": "Rough number of cases in a period, such as --expect 5000; it is learned.",
     "entity": "The column that says whose event it is, such as --entity customer: events of one "
-    "entity are one case, and take one slot, ...",
-    "window": "... for so long after the flag, such as --window 24h ...",
-    "cooldown": "... and for so long after that, such as --cooldown 7d, ...",
-    "rise": "... unless the score exceeds all scores of the case by so much, such as --rise 0.2.",
+    "entity are one case, and take one slot, for 24 hours after the flag. --entity "
+    "customer,window=12h,cooldown=7d,rise=0.2 says for how long, for how long after that, and by "
+    "how much a score must exceed all scores of the case to be raised again in between.",
 }
 #: The environment variable with a text that makes the draw of probes reproducible.
 PROBE_KEY = "SHORTLIST_PROBE_KEY"
@@ -159,7 +154,7 @@ _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _NAMES = {"minute": "1m", "hour": "1h", "day": "1d", "week": "1w"}
 
 
-def period_from(period: str, option: str = "period") -> float | str:
+def period_from(period: str, before: str = "--period ") -> float | str:
     """Return the seconds of a period, or its text if it belongs to a calendar."""
     period = "month UTC" if period == "month" else period.strip()
     if " " in period:
@@ -167,8 +162,8 @@ def period_from(period: str, option: str = "period") -> float | str:
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw]?)", _NAMES.get(period, period))
     if match is None or float(match[1]) == 0:
         raise typer.BadParameter(
-            f"--{option} {period} is not a length of time; use hour, day, week, month, 90s, 15m, "
-            "12h or 2d, or with a time zone: 'day Europe/Berlin'"
+            f"{before}{period} is not a length of time; use hour, day, week, month, 90s, 15m, 12h "
+            "or 2d, or with a time zone: 'day Europe/Berlin'"
         )
     return float(match[1]) * _UNITS[match[2] or "s"]
 
@@ -179,17 +174,31 @@ def same_named(options: dict[str, Any], function: Callable[..., Any]) -> dict[st
     return {name: options[name] for name in named if options.get(name) is not None}
 
 
-def entity_from(
-    entity: str | None, window: str, cooldown: str | None, rise: float | None
-) -> dict[str, Any]:
+def _column_and(option: str, text: str, *names: str) -> tuple[str, dict[str, str]]:
+    """Return a column, and what is said about it: customer,window=12h is {"window": "12h"}."""
+    column, *parts = re.split(",(?=[^,=]*=)", text)
+    said = {name.strip(): value.strip() for name, _, value in (p.partition("=") for p in parts)}
+    if not column or len(said) < len(parts) or not {*said} <= {*names}:
+        raise typer.BadParameter(
+            f"--{option} {text} is not a column, perhaps with {', '.join(names)} behind it, each "
+            f"once, such as COLUMN,{names[0]}=..."
+        )
+    return column, said
+
+
+def entity_from(entity: str | None) -> dict[str, Any]:
     """Return what makes events one case; nothing without an entity."""
     if entity is None:
-        if cooldown is not None or rise is not None:
-            raise typer.BadParameter("--cooldown and --rise need --entity, such as customer")
         return {}
-    pause = 0.0 if cooldown is None else period_from(cooldown, "cooldown")
-    span = period_from(window, "window")
-    return {"entity": entity, "window": span, "cooldown": pause, "rise": rise}
+    column, said = _column_and("entity", entity, "window", "cooldown", "rise")
+    return {
+        "entity": column,
+        "window": period_from(said.get("window", "24h"), "--entity ...,window="),
+        "cooldown": period_from(said["cooldown"], "--entity ...,cooldown=")
+        if "cooldown" in said
+        else 0.0,
+        "rise": _number(said["rise"]) if "rise" in said else None,
+    }
 
 
 def allowed_from(allow: list[str] | None, entity: str | None) -> dict[str, float]:
@@ -202,14 +211,29 @@ def allowed_from(allow: list[str] | None, entity: str | None) -> dict[str, float
     return {name: parse_moment(until) for name, _, until in pairs}
 
 
-def rule_from(*said: Any) -> EntityCases | None:
-    """Return the rule of :func:`entity_from` for tables; None without an entity."""
-    known = entity_from(*said)
-    if not known.pop("entity", None):
-        return None
+def rule_from(entity: str | None) -> dict[str, Any]:
+    """Return the column of an entity and its rule, for tables; nothing without an entity."""
+    said = entity_from(entity)
+    if not said:
+        return {"entity": None}
     from ..online import EntityCases
 
-    return EntityCases(**known)
+    return {"entity": said.pop("entity"), "rule": EntityCases(**said)}
+
+
+def work_from(
+    value: str | None,
+    effort: str | None,
+    worth: float | None,
+    budget: float | None = None,
+    *also: str,
+) -> WorkColumns:
+    """Return the columns of values and efforts, and what may be spent."""
+    from ..tables import WorkColumns
+
+    column, said = (None, {}) if effort is None else _column_and("effort", effort, "unit", *also)
+    most = _number(said["max"]) if "max" in said else None
+    return WorkColumns(value, column, budget, worth, said.get("unit", "units"), most)
 
 
 #: What only a fit asks for, and what there is not in JSON lines.

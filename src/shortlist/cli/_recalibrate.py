@@ -27,7 +27,6 @@ def recalibrate(
     budget: options.Number = None,
     guarantee: options.Guarantee = None,
     confidence: options.Number = None,
-    n_batches: options.Many = None,
     target: options.Column = None,
     read: options.Read = None,
     as_json: options.AsJson = False,
@@ -75,7 +74,7 @@ def recalibrate(
 
 def _numbers(result: Recalibration) -> dict[str, Any]:
     classifier = result.model.classifier
-    promise = ("capacity_fraction_", "guarantee", "confidence", "n_batches")
+    promise = ("capacity_fraction_", "guarantee", "confidence")
     return {
         **{name.rstrip("_"): getattr(classifier, name) for name in promise},
         "thresholds": classifier.thresholds_,

@@ -17,9 +17,7 @@ def report(
     data: options.Data,
     out: options.NewFile,
     target: options.Column = None,
-    no_labels: bool = False,
     segment: options.Column = None,
-    title: options.Text = None,
     reviews: options.File = None,
     period: options.Text = None,
     read: options.Read = None,
@@ -37,12 +35,8 @@ def report(
     -------
     out
         Where to write it, such as -o report.html.
-    no_labels
-        Leave labels aside: flags, drift and list only.
     segment
         A column with groups to compare, such as --segment team.
-    title
-        The heading, such as --title 'Fraud in March'.
     period
         A column of the reviews with periods, such as --period week, for an answer for each.
     """
@@ -59,7 +53,6 @@ def report(
             shell.open_model(model),
             data,
             reading=options.read_options(read),
-            labels=not no_labels,
             reviews_period=period,
             **options.same_named(given, make_report),
         )

@@ -24,15 +24,11 @@ def select(
     segment: options.Column = None,
     entity: options.Column = None,
     time: options.Column = None,
-    window: str = "24h",
-    cooldown: options.Text = None,
-    rise: options.Number = None,
     turnout: options.Text = None,
     confidence: options.Number = None,
     value: options.Column = None,
     effort: options.Column = None,
     budget: options.Number = None,
-    unit: str = "units",
     worth: options.Number = None,
     out: options.Out = None,
     keep: options.Columns = None,
@@ -87,11 +83,10 @@ def select(
             "Missing option '--count', such as --count 50; or --budget 480 with --effort."
         )
     counts = _counts(count) if count else None
-    given = {**locals(), "count": counts, "turnout": _turnout(turnout)}
-    given["rule"] = options.rule_from(entity, window, cooldown, rise)
+    given = {**locals(), "count": counts, "turnout": _turnout(turnout), **options.rule_from(entity)}
     if confidence is not None and turnout is None and not isinstance(counts, list):
         raise typer.BadParameter("--confidence belongs to --turnout, which was not given")
-    from ..tables import WorkColumns, select_rows
+    from ..tables import select_rows
     from ..tables.write import TableWriter, output_format, write_answers
 
     if out is not None:  # before any work
@@ -102,7 +97,7 @@ def select(
             shell.open_model(model),
             data,
             reading=options.read_options(read),
-            work=WorkColumns(value, effort, budget, worth, unit),
+            work=options.work_from(value, effort, worth, budget),
             on_progress=show,
             **options.same_named(given, select_rows),
         )

@@ -48,15 +48,11 @@ def serve(
     probe: Probe = 0,
     segment: Text = None,
     entity: Text = None,
-    window: str = "24h",
-    cooldown: Text = None,
-    rise: Number = None,
     within: Text = None,
     database: Database = _FILE,
     host: Annotated[str, typer.Option(envvar="SHORTLIST_HOST")] = "127.0.0.1",
     port: Annotated[int, typer.Option(envvar="SHORTLIST_PORT", min=0, max=65_535)] = 8_000,
     workers: Annotated[int, typer.Option(envvar="SHORTLIST_WORKERS", min=1, max=64)] = 2,
-    proxy_secret_file: KeyFile = None,
     webhook: Annotated[str | None, typer.Option(envvar="SHORTLIST_WEBHOOK", metavar="URL")] = None,
     accept_clock: bool = False,
     restored: bool = False,
@@ -65,7 +61,9 @@ def serve(
 
     The database keeps every decision, and every answer is in it before it is sent. On the loopback
     address no keys are needed until the first one is made; elsewhere, every request needs one:
-    shortlist serve keys. Afterwards, shortlist serve audit proves that every promise was kept.
+    shortlist serve keys. Whoever sends the secret in SHORTLIST_PROXY_SECRET as X-Proxy-Secret
+    vouches for the person in X-Forwarded-User. Afterwards, shortlist serve audit proves that every
+    promise was kept.
 
     Options
     -------
@@ -95,9 +93,6 @@ def serve(
         Such as --port 8080.
     workers
         Processes, such as --workers 4.
-    proxy_secret_file
-        A file with a secret, such as --proxy-secret-file proxy.key: whoever sends it as
-        X-Proxy-Secret vouches for the person in X-Forwarded-User.
     webhook
         An address, such as --webhook https://cases.example.org/flags, that is told of flags,
         assignments and alarms, signed with the secret in SHORTLIST_WEBHOOK_SECRET.
@@ -121,8 +116,8 @@ def serve(
     models = prepare(
         database, model, queues, period=period_from(period), expect=expect, total=total,
         of_work=budget is not None, worth=worth, probe=probe, probe_key=os.environ.get(PROBE_KEY),
-        segment=segment, within=None if within is None else period_from(within, "within"),
-        accept_clock=accept_clock, restored=restored, **entity_from(entity, window, cooldown, rise),
+        segment=segment, within=None if within is None else period_from(within, "--within "),
+        accept_clock=accept_clock, restored=restored, **entity_from(entity),
     )  # fmt: skip
     with _opened(database) as store:
         known = list_keys(store)
@@ -130,16 +125,13 @@ def serve(
     if needed and all(key["state"] != "valid" for key in known):
         message = (
             "There is no valid key: every request is refused until somebody makes one with "
-            "shortlist serve keys --make decide"
+            "shortlist serve keys decide"
         )
         typer.echo(message, err=True)
-    secret = None if proxy_secret_file is None else proxy_secret_file.read_bytes().strip()
-    if secret == b"":
-        raise typer.BadParameter(f"--proxy-secret-file {proxy_secret_file} is empty")
     config = ServiceConfig(
         database,
         keys_required=needed,
-        proxy_secret=secret,
+        proxy_secret=os.environ.get("SHORTLIST_PROXY_SECRET", "").strip().encode() or None,
         accept_clock=accept_clock,
         webhook=check_webhook(webhook, os.environ.get("SHORTLIST_WEBHOOK_SECRET", "")),
     )
@@ -193,9 +185,8 @@ def _say(host: str, port: int) -> None:
 
 
 def keys(
-    make: Text = None,
+    role: Annotated[str | None, typer.Argument(metavar="[ROLE]")] = None,
     queue: Texts = None,
-    note: Text = None,
     days: Many = None,
     person: Text = None,
     revoke: Text = None,
@@ -209,16 +200,15 @@ def keys(
 
     Options
     -------
-    make
-        Make a key of a role, such as --make decide; or review, manage, read.
+    role
+        Make a key of a role: decide, review, manage or read. Without it, all keys are listed.
     queue
         Only for a queue, such as --queue north; may be repeated.
-    note
-        Whom the key is for, such as --note checkout.
     days
         After how many days the key ends, such as --days 90.
     person
-        Whose key it is, such as --person kim: outcomes are theirs, and nobody else's.
+        Whose key it is, such as --person kim or --person checkout: outcomes are theirs, and nobody
+        else's.
     revoke
         Revoke the key of a name, such as --revoke 3fa8.
     database
@@ -227,8 +217,8 @@ def keys(
     with _opened(database) as store:
         from ..service.keys import list_keys, make_key, revoke_key
 
-        if make is not None:
-            typer.echo(make_key(store, make, queues=queue, note=note, days=days, person=person))
+        if role is not None:
+            typer.echo(make_key(store, role, queues=queue, days=days, person=person))
             typer.echo("Keep it: it cannot be shown again.", err=True)
         elif revoke is not None:
             revoke_key(store, revoke)
@@ -238,7 +228,7 @@ def keys(
         else:
             for row in list_keys(store):
                 made = datetime.fromtimestamp(row["made"], UTC).date()
-                where, words = row["queues"] or "all queues", row["person"] or row["note"] or ""
+                where, words = row["queues"] or "all queues", row["person"] or ""
                 state = f"{row['role']:7} {row['state']:8} {made}"
                 typer.echo(f"{row['id']}  {state}  {where}  {words}")
 
@@ -247,7 +237,7 @@ def head(database: DatabaseArgument, key: KeyFile = None) -> None:
     """Print where the chains of a service's database end, as one line of JSON.
 
     Whoever keeps it elsewhere can show later that nothing before it was changed: shortlist serve
-    audit DATABASE --heads FILE.
+    audit DATABASE HEADS.
 
     Options
     -------
@@ -264,7 +254,7 @@ def head(database: DatabaseArgument, key: KeyFile = None) -> None:
 
 def erase(
     database: DatabaseArgument,
-    case: Texts = None,
+    cases: Annotated[list[str] | None, typer.Argument(metavar="[CASE]...")] = None,
     days: Many = None,
 ) -> None:
     """Erase the ids and the columns of cases from a service's database.
@@ -276,18 +266,18 @@ def erase(
     -------
     database
         The file of a service, or postgresql://…
-    case
-        The id of a case, such as --case 4711; may be repeated.
+    cases
+        The ids of cases, such as 4711 4712.
     days
         Or all cases that were decided so many days ago, or earlier, such as --days 365.
     """
-    if (case is None) == (days is None):
-        raise typer.BadParameter("which cases? --case 4711, or --days 365 for all older ones")
+    if bool(cases) == (days is not None):
+        raise typer.BadParameter("which cases? Their ids, or --days 365 for all older ones")
     with _opened(database) as store:
         from ..service.erasure import erase_cases
 
         before = None if days is None else time.time() - 86_400 * days
-        typer.echo(f"Erased cases: {erase_cases(store, case or [], before=before):,}.", err=True)
+        typer.echo(f"Erased cases: {erase_cases(store, cases or [], before=before):,}.", err=True)
 
 
 def export(database: DatabaseArgument, out: Out = None, queue: Text = None) -> None:
@@ -318,7 +308,7 @@ def export(database: DatabaseArgument, out: Out = None, queue: Text = None) -> N
 
 def audit(
     database: DatabaseArgument,
-    heads: Annotated[Path | None, typer.Option(metavar="FILE", show_default=False)] = None,
+    heads: Annotated[Path | None, typer.Argument(metavar="[HEADS]")] = None,
     key: KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -336,8 +326,8 @@ def audit(
     database
         The file of a service or of a stream, or postgresql://…
     heads
-        Lines that shortlist serve head has printed and that were kept elsewhere, such as --heads
-        heads.jsonl: the chains must lead through all of them.
+        A file with lines that shortlist serve head has printed and that was kept elsewhere, such
+        as heads.jsonl: the chains must lead through all of them.
     key
         The secret by which they must be signed, such as --key head.key.
     """

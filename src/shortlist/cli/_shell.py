@@ -1,6 +1,6 @@
 """Between a command and the shell: tables, JSON, notes and progress.
 
-The library names a parameter as one passes it in Python: `rare=...`, `n_batches=5`,
+The library names a parameter as one passes it in Python: `rare=...`, `at_most=5`,
 `Capacity.fraction(0.06)`. Here, and only here, such a name becomes an option.
 """
 
@@ -50,10 +50,9 @@ def say(kind: str, message: str) -> None:
 
 #: The parameters of the library that options set; those of the same name, and then the others.
 _SAME = """
-    act adopt at_most budget challenger confidence cooldown count drop effort entity exclude
-    expect find folds group guarantee id keep labelled_only learner load max_effort n_batches period
-    precision probe rare reviews rise seed segment size target time title total turnout
-    trust_model unit value weight window worth
+    act adopt at_most budget challenger confidence count drop effort entity exclude expect find
+    folds group guarantee id keep labelled_only learner load period precision probe rare reviews
+    seed segment size target time total turnout trust_model value weight worth
 """
 _READ = "categorical columns date_format decimal encoding keep_total na numeric sep sheet"
 OPTIONS = {name: f"--{name.replace('_', '-')}" for name in _SAME.split()} | {
@@ -61,9 +60,9 @@ OPTIONS = {name: f"--{name.replace('_', '-')}" for name in _SAME.split()} | {
     "ids": "--id",
     "values": "--value",
     "efforts": "--effort",
+    "max_effort": "--effort COLUMN,max=N",
     "random_state": "--seed",
     "n_jobs": "--jobs",
-    "labels": "--no-labels",
     "trust": "--trust-model",
     **{name: f"--read {name}" for name in _READ.split()},
 }
@@ -106,7 +105,7 @@ def _as_option(match: re.Match[str]) -> str:
     if value is not None and name in _READ.split():
         return f"--read {_typed(f'{name}={value.strip(_QUOTES)}')}"
     if value not in (None, "...", "True", "False"):
-        return f"{OPTIONS[name]} {_typed(value)}"
+        return f"{OPTIONS[name]} {_typed(value)}".replace("=N ", "=")
     # The three dots may also end a sentence.
     ends = value == "..." and re.match(r"$| [A-Z]", match.string[match.end() :])
     return f"{OPTIONS[name]}." if ends else OPTIONS[name]

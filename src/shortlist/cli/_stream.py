@@ -39,9 +39,6 @@ def stream(
     budget: options.Number = None,
     worth: options.Number = None,
     entity: options.Text = None,
-    window: str = "24h",
-    cooldown: options.Text = None,
-    rise: options.Number = None,
     allow: Annotated[list[str] | None, typer.Option(metavar="TEXT", show_default=False)] = None,
     read: options.Read = None,
     as_json: options.AsJson = False,
@@ -85,7 +82,7 @@ def stream(
     limit = options.capacity_from(
         count=count, period=period, capacity=capacity, per=per, fraction=fraction, budget=budget
     )
-    one_case = options.entity_from(entity, window, cooldown, rise)
+    one_case = options.entity_from(entity)
     allowed = options.allowed_from(allow, entity)
     from ..service.stream import StreamSettings
     from ..service.stream_file import open_stream
@@ -119,7 +116,7 @@ def stream(
             durable.allow(allowed)
         if durable.n_before:
             typer.echo(f"Resuming {state}: {durable.n_before:,} cases were decided.", err=True)
-        fields = {"id_field": id, "time_field": time, "entity_field": entity}
+        fields = {"id_field": id, "time_field": time, "entity_field": one_case.get("entity")}
         summary = _run(loaded, durable, reading=reading, **fields)
         left = getattr(durable.controller, "remaining", None)
     if as_json:

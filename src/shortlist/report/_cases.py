@@ -178,4 +178,6 @@ def _check_both_classes(rows: TableRows, schema: TableSchema, target: str) -> No
     try:
         check_counts(int(labels_of(rows).sum()), len(rows.X), schema, target)
     except TableError as error:
-        raise TableError(f"{error} Or make the report without labels: labels=False.") from None
+        raise TableError(
+            f"{error} Without that column in the table, the report is one without labels."
+        ) from None

@@ -243,7 +243,7 @@ class Service:
             if not local or any(name.startswith(_FORWARDED) for name in headers):
                 detail = (
                     "Without keys, only pages and programs of this machine may ask, and none "
-                    "through a proxy. Make a key: shortlist serve keys --make decide"
+                    "through a proxy. Make a key: shortlist serve keys decide"
                 )
                 raise Problem(403, "foreign-site", detail)
             return NO_KEY

@@ -63,7 +63,6 @@ def make_key(
     role: str,
     *,
     queues: list[str] | None = None,
-    note: str | None = None,
     days: float | None = None,
     person: str | None = None,
 ) -> str:
@@ -80,7 +79,7 @@ def make_key(
         raise ValueError(f"There is no queue {unknown[0]!r}; there are {', '.join(sorted(known))}.")
     id, secret, now = secrets.token_hex(4), secrets.token_hex(32), time.time()
     with store.write():
-        row = {"id": id, "hash": _hash(secret), "role": role, "note": note, "made": now}
+        row = {"id": id, "hash": _hash(secret), "role": role, "made": now}
         row["person"] = person
         row["queues"] = None if not queues else json.dumps(queues)
         row["ends"] = None if days is None else now + 86_400 * days
@@ -102,7 +101,7 @@ def revoke_key(store: Store, id: str) -> None:
 
 def list_keys(store: Store) -> list[dict[str, Any]]:
     """Return all keys, without anything secret."""
-    names = ("id", "role", "queues", "note", "person", "made", "ends", "state")
+    names = ("id", "role", "queues", "person", "made", "ends", "state")
     state = "CASE WHEN revoked > 0 THEN 'revoked' WHEN ends <= ? THEN 'ended' ELSE 'valid' END"
     columns = ", ".join((*names[:-1], state))
     rows = store.query(f"SELECT {columns} FROM api_key ORDER BY made", time.time())

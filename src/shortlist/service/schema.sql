@@ -174,7 +174,6 @@ CREATE TABLE api_key (
     hash TEXT NOT NULL,
     role TEXT NOT NULL,
     queues TEXT,
-    note TEXT,
     made DOUBLE PRECISION NOT NULL,
     ends DOUBLE PRECISION,
     revoked DOUBLE PRECISION,

@@ -106,7 +106,7 @@ VOUCHED = {
     "build": (1, "id, name"),
     "model": (1, "id, sha256, scorer, added, calibration"),
     "total": (1, "name, capacity"),
-    "api_key": (1, "id, hash, role, queues, note, made, ends, revoked, person"),
+    "api_key": (1, "id, hash, role, queues, made, ends, revoked, person"),
     "reviewer": (1, "name, minutes, segments, queues, absent_until"),
     "claim": (2, "queue, seq, reviewer, expires, assigned"),
     "declined": (3, "queue, seq, reviewer"),

@@ -105,7 +105,6 @@ def fit_table(
     learner: str = "auto",
     guarantee: str = "expected",
     confidence: float = 0.95,
-    n_batches: int = 1,
     own: Any = None,
     size: str = "default",
     folds: int | None = None,
@@ -151,8 +150,6 @@ def fit_table(
         quarters of the rows, and the rest sets it.
     confidence : float, default=0.95
         How surely "confident", "next-batch" and "simultaneous" hold.
-    n_batches : int, default=1
-        With "next-batch", the number of batches in none of which there may be too many flags.
     own : classifier, default=None
         A classifier of your own, instead of `learner`. One that is trained is not fitted again: the
         rows set its threshold, each is judged by that of the others, and none may have trained it.
@@ -202,7 +199,7 @@ def fit_table(
     FitResult
         The model, and what the capacity finds on rows that were not learned from.
     """
-    check_guarantee(guarantee, capacity, n_batches)
+    check_guarantee(guarantee, capacity)
     check_option("size", size, SIZES)
     check_option("learner", learner, LEARNERS)
     is_ready = own is not None and is_trained(own)
@@ -220,7 +217,7 @@ def fit_table(
         _check_weighted(capacity, learner if own is None else "own", unlabelled)
     promise = {
         "capacity": capacity, "guarantee": guarantee, "confidence": confidence,
-        "n_batches": n_batches, "random_state": random_state,
+        "random_state": random_state,
     }  # fmt: skip
     fit = _divided(rows, schema, notes, promise, unlabelled, time=time, group=group, weight=weight)
     if is_ready:

@@ -16,7 +16,7 @@ from ..capacity import Capacity
 from ..classifier import CapacityClassifier
 from ..exceptions import TableError
 from ..thresholds import CalibratedThreshold
-from ..thresholds.promise import check_guarantee, guarantee_of
+from ..thresholds.promise import check_guarantee
 from ..thresholds.samples import RowFacts
 from ._source import ReadOptions
 from .cases import CaseReader, Columns, RowsRead
@@ -63,7 +63,6 @@ def recalibrate_table(
     capacity: Capacity | None = None,
     guarantee: str | None = None,
     confidence: float | None = None,
-    n_batches: int | None = None,
     target: str | None = None,
     reading: ReadOptions | None = None,
     on_progress: RowsRead | None = None,
@@ -86,8 +85,6 @@ def recalibrate_table(
         Another guarantee; `None` keeps it.
     confidence : float, default=None
         Another confidence; `None` keeps it.
-    n_batches : int, default=None
-        For "next-batch", the number of batches; `None` keeps it.
     target : str, default=None
         A column with labels, if there is one: their prevalence replaces that of the fit, to which
         a multiple as capacity refers.
@@ -101,12 +98,7 @@ def recalibrate_table(
     Recalibration
     """
     classifier = _with_promise(
-        model,
-        target,
-        capacity=capacity,
-        guarantee=guarantee,
-        confidence=confidence,
-        n_batches=n_batches,
+        model, target, capacity=capacity, guarantee=guarantee, confidence=confidence
     )
     read = CaseReader(model, path, target=target, reading=reading, on_progress=on_progress)
     with Columns() as every, Columns() as kept:
@@ -142,9 +134,6 @@ def recalibrate_table(
 def _with_promise(model: TableModel, target: str | None, **promise: Any) -> CapacityClassifier:
     """Return a copy of the classifier with what is new about the promise."""
     classifier = copy.copy(model.classifier)
-    new, n_batches = promise["guarantee"], promise["n_batches"]
-    if new is not None and n_batches is None and not guarantee_of(new).of_batches:
-        promise["n_batches"] = 1  # the number of batches belonged to the old guarantee
     for name, value in promise.items():
         if value is not None:
             setattr(classifier, name, value)
