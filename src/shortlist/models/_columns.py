@@ -11,11 +11,12 @@ from __future__ import annotations
 import copy
 import math
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._core.arrays import Doubles
 from .._core.trees import Unsupported
@@ -24,88 +25,95 @@ from .._core.trees import Unsupported
 NAN = "\0NaN"
 
 
-@dataclass(frozen=True)
-class Number:
-    """A column of numbers: less a mean and divided by a scale, perhaps several times.
+@dataclass(frozen=True, eq=False)
+class Feature:
+    """A number made of one column.
 
-    Before an encoder it is a column of any values, and `missing` perhaps a text. In a mark of
-    missing values, every number becomes 0 first: it is divided by infinity.
+    Of a column of texts, `known` has what each text has become, at its place in `places`, and last
+    what all others have. Of a column of numbers, without `places`, it has what a missing one has
+    become. From other numbers a mean is subtracted, and they are divided by a scale, in several
+    stages. In a mark of missing values, every number becomes 0: it is divided by infinity.
     """
 
     column: int
-    missing: Any = math.nan  # what a missing value has become
+    known: list[Any]
+    places: dict[Any, int] | None = None
     stages: tuple[tuple[float, float], ...] = ()
 
+    @classmethod
+    def raw(cls, column: int) -> Feature:
+        """Return a column as it comes; before an encoder, it may have texts."""
+        return cls(column, [math.nan])
 
-@dataclass(frozen=True, eq=False)
-class Category:
-    """What an encoder gives for the texts of a column, perhaps filled and scaled.
+    def filled(self, fill: Any) -> Feature:
+        """Put a value in the place of missing ones."""
+        return self._changed(lambda number: fill if number != number else number)
 
-    `places` are the places of texts, None and NAN in `numbers`, whose last one is for all others.
+    def scaled(self, mean: float, scale: float) -> Feature:
+        """Subtract a mean and divide by a scale."""
+        scaled = self._changed(lambda number: (number - mean) / scale)
+        return replace(scaled, stages=(*self.stages, (mean, scale)))
+
+    def marked(self) -> Feature:
+        """Mark where it is missing."""
+        marks = self._changed(lambda number: float(number != number))
+        return replace(marks, stages=((0.0, math.inf),))
+
+    def _changed(self, change: Callable[[Any], Any]) -> Feature:
+        """Change what is known beforehand: texts, and missing numbers."""
+        return replace(self, known=[change(number) for number in self.known])
+
+
+class FeatureArrays(NamedTuple):
+    """Features as arrays.
+
+    Each has the place of its column among the inputs. That of a text with code c is in `table`, at
+    `start` + c; `start` is -1 for numbers. Two rows of `stages` are the means and scales of one.
     """
 
-    column: int
-    places: dict[Any, int]
-    numbers: list[float]
-
-    def number(self, value: Any) -> float:
-        """Return the feature for a value."""
-        return self.numbers[self.places.get(value, -1)]
-
-
-Feature = Number | Category
-
-
-def _filled(feature: Feature, fill: float) -> Feature:
-    """Put a number in the place of missing ones."""
-    return _changed(feature, lambda number: fill if number != number else number)
-
-
-def _scaled(feature: Feature, mean: float, scale: float) -> Feature:
-    """Subtract a mean and divide by a scale."""
-    if isinstance(feature, Number):
-        feature = replace(feature, stages=(*feature.stages, (mean, scale)))
-    return _changed(feature, lambda number: (number - mean) / scale)
-
-
-def _marked(feature: Feature) -> Feature:
-    """Mark where a feature is missing."""
-    if isinstance(feature, Number):
-        is_missing = float(feature.missing != feature.missing)
-        return Number(feature.column, is_missing, ((0.0, math.inf),))
-    return _changed(feature, lambda number: float(number != number))
-
-
-def _changed(feature: Feature, change: Callable[[float], float]) -> Feature:
-    """Change what is known beforehand: texts, and missing numbers."""
-    if isinstance(feature, Category):
-        return replace(feature, numbers=[change(number) for number in feature.numbers])
-    return replace(feature, missing=change(feature.missing))
+    source: NDArray[np.int32]
+    start: NDArray[np.int32]
+    missing: Doubles
+    stages: Doubles
+    table: Doubles
 
 
 class Vocabulary:
-    """The columns that a model uses as numbers, and the codes of the texts of the others.
+    """The inputs of a model: columns that it uses as numbers, then codes of the texts of others.
 
     Code 0 stands for texts that no encoder knows.
     """
 
-    def __init__(self, features: Iterable[Feature]) -> None:
-        numbers: set[int] = set()
-        texts: dict[int, dict[Any, None]] = {}
+    def __init__(self, features: list[Feature]) -> None:
+        texts: dict[int, dict[Any, int]] = {}
         for feature in features:
-            if isinstance(feature, Category):
-                texts.setdefault(feature.column, {}).update(dict.fromkeys(feature.places))
-            else:
-                numbers.add(feature.column)
-        self.numbers = sorted(numbers)
+            if feature.places is not None:
+                texts.setdefault(feature.column, {}).update(feature.places)
+        self.numbers = sorted({each.column for each in features if each.places is None})
         self.codes = {
             column: {value: code for code, value in enumerate(texts[column], start=1)}
             for column in sorted(texts)
         }
 
-    def table(self, feature: Category) -> list[float]:
-        """Return the feature for each code of its column."""
-        return [feature.numbers[-1], *map(feature.number, self.codes[feature.column])]
+    def arrays(self, features: list[Feature]) -> FeatureArrays:
+        """Return features as arrays."""
+        n_stages = max((len(feature.stages) for feature in features), default=0)
+        source, start = np.zeros((2, len(features)), dtype=np.int32)
+        missing = np.full(len(features), math.nan)
+        stages = np.tile([[0.0], [1.0]], (n_stages, len(features)))  # less 0, divided by 1
+        table: list[float] = []
+        for k, feature in enumerate(features):
+            if feature.places is not None:
+                place = list(self.codes).index(feature.column)
+                source[k], start[k] = len(self.numbers) + place, len(table)
+                rows = (feature.places.get(text, -1) for text in self.codes[feature.column])
+                table += [feature.known[row] for row in (-1, *rows)]
+                continue
+            source[k], start[k] = self.numbers.index(feature.column), -1
+            missing[k] = feature.known[0]
+            for stage, change in enumerate(feature.stages):
+                stages[2 * stage : 2 * stage + 2, k] = change
+        return FeatureArrays(source, start, missing, stages, np.array(table, float))
 
 
 # --- transformers --------------------------------------------------------------------------------
@@ -140,7 +148,7 @@ def _column_transformer(transformer: Any, features: list[Feature]) -> list[Featu
         places = transformer._transformer_to_input_indices[name]
         if places:
             prepared += transformed(fitted, [features[place] for place in places])
-    has_gaps = any(isinstance(each, Number) and each.missing != each.missing for each in prepared)
+    has_gaps = any(each.places is None and each.known[0] != each.known[0] for each in prepared)
     if has_gaps and transformer.sparse_output_:
         raise Unsupported("a sparse matrix with missing values")  # which forests refuse
     return prepared
@@ -157,12 +165,12 @@ def _imputer(imputer: Any, features: list[Feature]) -> list[Feature]:
         raise Unsupported(f"SimpleImputer(missing_values={imputer.missing_values!r})")
     statistics = np.asarray(imputer.statistics_).tolist()
     kept = [
-        _filled(feature, fill)
+        feature.filled(fill)
         for feature, fill in zip(features, statistics, strict=True)
         if imputer.keep_empty_features or fill == fill
     ]
     if imputer.add_indicator:
-        kept += [_marked(features[k]) for k in imputer.indicator_.features_.tolist()]
+        kept += [features[k].marked() for k in imputer.indicator_.features_.tolist()]
     return kept
 
 
@@ -170,7 +178,8 @@ def _standard_scaler(scaler: Any, features: list[Feature]) -> list[Feature]:
     n_features = len(features)
     means = scaler.mean_.tolist() if scaler.with_mean else [0.0] * n_features
     scales = scaler.scale_.tolist() if scaler.with_std else [1.0] * n_features
-    return [_scaled(*change) for change in zip(features, means, scales, strict=True)]
+    changes = zip(features, means, scales, strict=True)
+    return [feature.scaled(mean, scale) for feature, mean, scale in changes]
 
 
 def _encoder(encoder: Any, features: list[Feature]) -> list[Feature]:
@@ -178,17 +187,17 @@ def _encoder(encoder: Any, features: list[Feature]) -> list[Feature]:
     encoded: list[Feature] = []
     widths = getattr(encoder, "_n_features_outs", [1] * len(features))  # of a one-hot encoder
     for place, feature in enumerate(features):
-        if not isinstance(feature, Number) or feature.stages:
+        if feature.places is not None or feature.stages:
             raise Unsupported(f"{type(encoder).__name__} after another step")
         known = [value for value in encoder.categories_[place].tolist() if value == value]
         if not all(isinstance(value, str) for value in known if value is not None):
             raise Unsupported("an encoder of numbers")
         texts = [value for value in known if value is not None]
-        asked = [*texts, None, feature.missing, "".join(texts) + "?"]  # missing, or filled in
+        asked = [*texts, None, feature.known[0], "".join(texts) + "?"]  # missing, or filled in
         block = slice(len(encoded), len(encoded) + widths[place])
         table = _encoded(encoder, place, asked)[:, block]
         places = {value: row for row, value in enumerate([*texts, None, NAN])}
-        encoded += [Category(feature.column, places, column.tolist()) for column in table.T]
+        encoded += [Feature(feature.column, column.tolist(), places) for column in table.T]
     return encoded
 
 

@@ -24,7 +24,7 @@ from scipy.special import expit
 from .._core.arrays import Doubles
 from .._core.scoring import score_classes
 from .._core.trees import TINY, add_leaves, packed
-from ._columns import NAN, Category, Feature, Vocabulary
+from ._columns import NAN, Vocabulary
 from .blueprint import (
     ACTIVATIONS,
     Asked,
@@ -77,9 +77,7 @@ class Compiled:
 class _Columns:
     """The features of all leaves side by side, each list of them once for each way to read it.
 
-    `places` says where those of each leaf begin. The feature of a text is in a table, from `start`
-    on; `start` is -1 for all others. That of a missing number is `missing`; another number goes
-    through stages.
+    `places` says where those of each leaf begin.
     """
 
     def __init__(self, leaves: list[Leaf]) -> None:
@@ -90,25 +88,7 @@ class _Columns:
         self.places = {id(leaf): places[id(leaf.features), _reading(leaf)] for leaf in leaves}
         readings = np.repeat([reading for _, reading in lists], np.diff(starts)).astype(np.int8)
         features = [feature for each in lists.values() for feature in each]
-        self._fill(features, readings)
-
-    def _fill(self, features: list[Feature], readings: NDArray[np.int8]) -> None:
-        """Turn the features into arrays."""
-        numbers, codes = self._vocabulary.numbers, list(self._vocabulary.codes)
-        n_stages = max((len(getattr(feature, "stages", ())) for feature in features), default=0)
-        source, start = np.zeros((2, len(features)), dtype=np.int32)
-        missing = np.full(len(features), math.nan)
-        stages = np.tile([[0.0], [1.0]], (n_stages, len(features)))  # less 0, divided by 1
-        table: list[float] = []
-        for k, feature in enumerate(features):
-            if isinstance(feature, Category):
-                source[k], start[k] = len(numbers) + codes.index(feature.column), len(table)
-                table += self._vocabulary.table(feature)
-                continue
-            source[k], start[k], missing[k] = numbers.index(feature.column), -1, feature.missing
-            for stage, change in enumerate(feature.stages):
-                stages[2 * stage : 2 * stage + 2, k] = change
-        self._arrays = (source, start, missing, stages, np.array(table, float), readings)
+        self._arrays = (*self._vocabulary.arrays(features), readings)
 
     def __call__(self, rows: Sequence[Sequence[Any]]) -> Doubles:
         """Return the features of rows; texts are looked up first."""

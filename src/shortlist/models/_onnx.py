@@ -15,11 +15,12 @@ from numpy.typing import ArrayLike, NDArray
 from .._core.extras import load_extra
 from .._core.trees import TINY, GrownTree, Unsupported
 from . import blueprint
-from ._columns import NAN, Category, Feature, Number, Vocabulary
+from ._columns import NAN, Feature, FeatureArrays, Vocabulary
 
 onnx = load_extra("onnx", needed_for="Exporting to ONNX")
 
 _DOUBLE, _FLOAT = onnx.TensorProto.DOUBLE, onnx.TensorProto.FLOAT
+_INT64 = onnx.TensorProto.INT64
 # The domain of the operators of classical machine learning.
 _ML = "ai.onnx.ml"
 # Versions of the operators: the first in which an ensemble of trees computes in double precision.
@@ -111,11 +112,12 @@ class ScoreGraph:
     def __init__(
         self, graph: Graph, vocabulary: Vocabulary, inputs: list[str], missing: str | None
     ) -> None:
-        self._graph, self._vocabulary, self._inputs = graph, vocabulary, inputs
-        self._codes = {
-            column: self._code(inputs[column], known, NAN if missing is None else missing)
+        self._graph, self._vocabulary = graph, vocabulary
+        codes = [
+            self._code(inputs[column], known, NAN if missing is None else missing)
             for column, known in vocabulary.codes.items()
-        }
+        ]
+        self._values = graph.concat([*(inputs[k] for k in vocabulary.numbers), *codes])
         self._prepared: dict[int, str] = {}
 
     def score(self, node: blueprint.Node) -> str:
@@ -129,7 +131,7 @@ class ScoreGraph:
     # --- columns ---------------------------------------------------------------------------------
 
     def _code(self, column: str, known: dict[Any, int], missing: str) -> str:
-        """Add the code of a text, of shape (n,)."""
+        """Add the code of a text."""
         texts = {text: code for text, code in known.items() if text not in (None, NAN)}
         texts.setdefault("", known.get(missing, 0))
         code = self._graph.add(
@@ -140,48 +142,30 @@ class ScoreGraph:
             values_int64s=list(texts.values()),
             default_int64=0,
         )
-        return self._graph.add("Reshape", code, self._graph.constant([-1], np.int64))
+        return self._graph.add("Cast", code, to=_DOUBLE)
 
     def _prepare(self, features: list[Feature]) -> str:
         if id(features) not in self._prepared:
-            self._prepared[id(features)] = self._add_features(features)
+            self._prepared[id(features)] = self._add_features(self._vocabulary.arrays(features))
         return self._prepared[id(features)]
 
-    def _add_features(self, features: list[Feature]) -> str:
-        """Add numbers, and the texts of each column, as blocks, then put them in order."""
-        blocks: dict[int, list[int]] = {}
-        for place, feature in enumerate(features):
-            key = feature.column if isinstance(feature, Category) else -1
-            blocks.setdefault(key, []).append(place)
-        parts = [self._add_block([features[place] for place in block]) for block in blocks.values()]
-        order = np.argsort([place for block in blocks.values() for place in block])
-        together = self._graph.concat(parts)
-        if (np.diff(order) == 1).all():
-            return together
-        return self._graph.add("Gather", together, self._graph.constant(order, np.int64), axis=1)
-
-    def _add_block(self, features: list[Any]) -> str:
-        graph = self._graph
-        if isinstance(features[0], Category):
-            table = np.transpose([self._vocabulary.table(feature) for feature in features])
-            codes = self._codes[features[0].column]
-            return graph.add("Gather", graph.constant(table), codes, axis=0)
-        values = graph.concat([self._inputs[feature.column] for feature in features])
-        missing = graph.constant([feature.missing for feature in features])
-        is_missing = graph.add("IsNaN", values)
-        return graph.add("Where", is_missing, missing, self._scaled(values, features))
-
-    def _scaled(self, values: str, features: list[Number]) -> str:
-        graph = self._graph
-        for stage in range(max(len(feature.stages) for feature in features)):
-            stages = [
-                feature.stages[stage] if stage < len(feature.stages) else (0.0, 1.0)
-                for feature in features
-            ]
-            means, scales = zip(*stages, strict=True)
-            values = graph.add("Sub", values, graph.constant(means))
-            values = graph.add("Div", values, graph.constant(scales))
-        return values
+    def _add_features(self, features: FeatureArrays) -> str:
+        graph, stages = self._graph, features.stages
+        source = graph.constant(features.source, np.int64)
+        values = numbers = graph.add("Gather", self._values, source, axis=1)
+        for means, scales in zip(stages[::2], stages[1::2], strict=True):
+            numbers = graph.add("Sub", numbers, graph.constant(means))
+            numbers = graph.add("Div", numbers, graph.constant(scales))
+        missing = graph.constant(features.missing)
+        numbers = graph.add("Where", graph.add("IsNaN", values), missing, numbers)
+        if not features.table.size:
+            return numbers
+        is_text = graph.constant(features.start >= 0, bool)
+        codes = graph.add("Where", is_text, values, graph.constant(0.0))
+        start = graph.constant(np.maximum(features.start, 0), np.int64)
+        places = graph.add("Add", graph.add("Cast", codes, to=_INT64), start)
+        texts = graph.add("Gather", graph.constant(features.table), places, axis=0)
+        return graph.add("Where", is_text, texts, numbers)
 
 
 # --- leaves --------------------------------------------------------------------------------------

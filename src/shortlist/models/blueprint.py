@@ -19,7 +19,7 @@ from sklearn.utils import get_tags
 from .._core.arrays import Doubles
 from .._core.trees import GrownTree, Unsupported, histogram_tree, lightgbm_trees, sklearn_tree
 from ..learners.packed_forest import n_averaged
-from ._columns import Feature, Number, transformed, without_names
+from ._columns import Feature, transformed, without_names
 
 #: The activations of networks.
 ACTIVATIONS = ("identity", "logistic", "relu", "tanh")
@@ -158,7 +158,7 @@ def mean_of(parts: list[Node]) -> Node:
 
 def scores_of(classifier: Any, models: list[Any], n_columns: int) -> list[Node]:
     """Return the blueprints of some models of a fitted classifier."""
-    columns: list[Feature] = [Number(column) for column in range(n_columns)]
+    columns = [Feature.raw(column) for column in range(n_columns)]
     ask = Ask(classifier.response_method_, classifier.rare_label_)
     return [_score_of(model, columns, ask) for model in models]
 

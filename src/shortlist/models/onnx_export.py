@@ -252,7 +252,7 @@ def _scored(
         models = ranking if decides is ranking else [*ranking, *decides]
         nodes = scores_of(classifier, models, len(kinds))
         leaves = [leaf for node in nodes for leaf in leaves_of(node)]
-        vocabulary = Vocabulary(feature for leaf in leaves for feature in leaf.features)
+        vocabulary = Vocabulary([feature for leaf in leaves for feature in leaf.features])
         builder = ScoreGraph(graph, vocabulary, inputs, missing)
         scores = [builder.score(node) for node in nodes]
     except Unsupported as error:
