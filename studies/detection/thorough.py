@@ -131,9 +131,9 @@ def _trusted(make: Callable[[], Any], halves: Any, is_rare: Any, options: Any) -
     folds = StratifiedKFold(3, shuffle=True, random_state=_SEED)
     for others, own in folds.split(learn, is_rare):
         model = make().fit(learn[others], is_rare[others], **options)
-        unseen[own] = combined_scores([model], learn[own], 1)
+        unseen[own] = combined_scores([model], learn[own])
     model = make().fit(learn, is_rare, **options)
-    return fit_line(unseen, is_rare).slope * combined_scores([model], test, 1)
+    return fit_line(unseen, is_rare).slope * combined_scores([model], test)
 
 
 def detections(table: str) -> dict[str, float]:

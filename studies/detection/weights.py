@@ -23,6 +23,7 @@ from shortlist.learners._fitting import (
     FEWEST_JUDGED,
     FEWEST_RARE,
     Fitted,
+    Training,
     combined_scores,
     fit_line,
     fit_member,
@@ -112,17 +113,16 @@ def _fitted(X: Any, is_rare: Any, learn: Any, test: Any) -> tuple[dict[str, Fitt
     for seed, (name, view) in enumerate(model.views_.items()):
         known, unknown = (model.columns_[view].transform(X.iloc[rows]) for rows in (learn, test))
         parts = [
-            fit_member(name, seed, (form,), "default", known, codes, None, 1, judges=True)
+            fit_member(Training(name, seed, "default", known, codes), (form,), judges=True)
             for form in FORMS
         ]
         judged[name] = Fitted(
             {form: part.models[form] for form, part in zip(FORMS, parts, strict=True)},
             dict.fromkeys(FORMS, 1.0),
-            {},
             {form: part.unseen[form] for form, part in zip(FORMS, parts, strict=True)},
         )
         scores[name] = {
-            form: combined_scores([judged[name].models[form]], unknown, 1) for form in FORMS
+            form: combined_scores([judged[name].models[form]], unknown) for form in FORMS
         }
     return judged, scores
 

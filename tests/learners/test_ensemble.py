@@ -263,6 +263,22 @@ def test_wrong_options_are_named(mixed, options, complaint):
         CapacityEnsembleClassifier(**options).fit(*mixed)
 
 
+def test_the_rare_label_may_be_the_first(mixed):
+    """Scores and probabilities belong to the second class, whichever is rare."""
+    X, y = mixed
+    model = quick(members=FEW, rare_label="rare").fit(X, y)
+    turned = quick(members=FEW, rare_label="a").fit(X, np.where(y == "rare", "a", "b"))
+    assert_allclose(turned.decision_function(X), -model.decision_function(X), rtol=1e-6)
+    assert_allclose(turned.predict_proba(X), model.predict_proba(X)[:, ::-1], rtol=1e-6)
+
+
+def test_more_than_two_classes_are_refused(mixed):
+    """One class is told from all others."""
+    X, y = mixed
+    with pytest.raises(ValueError, match="Pass y == rare_label"):
+        quick().fit(X, np.where(np.arange(y.size) % 9 == 0, "third", y))
+
+
 def test_dates_are_not_numbers():
     """They are refused with what to do."""
     X = pd.DataFrame({"day": pd.date_range("2024-01-01", periods=20), "n": range(20)})

@@ -16,7 +16,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
 from sklearn.utils import Bunch, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
@@ -121,6 +121,18 @@ def check_classes(classifier: Any, classes: NDArray[Any]) -> None:
             f"{type(classifier).__name__} needs items of two classes or more, with a positive "
             f"sample_weight if there is one; got only one class, {classes.tolist()}."
         )
+
+
+def two_classes(classifier: Any, y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Return both classes of labels and their sizes; more or fewer classes are an error."""
+    if type_of_target(y) == "multiclass":
+        raise ValueError(
+            "Only binary classification is supported. The type of the target is multiclass. "
+            "Pass y == rare_label to tell one class from all others."
+        )
+    classes, counts = np.unique(y, return_counts=True)
+    check_classes(classifier, classes)
+    return classes, counts
 
 
 def check_enough_rare(is_rare: NDArray[np.bool_], rare_label: Any) -> None:

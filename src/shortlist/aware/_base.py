@@ -8,11 +8,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._core.arrays import Doubles, Mask
-from .._core.folds import check_classes, forget, restored_on_error
+from .._core.folds import forget, restored_on_error, two_classes
 from .._core.labels import find_rare, rare_share
 from .._core.ranking import cut_after, nth_largest
 from .._core.validation import check_seed
@@ -77,13 +77,7 @@ class CapacityAwareBase(ClassifierMixin, BaseEstimator):
 
     def _learn_labels(self, y: NDArray[Any]) -> Mask:
         check_classification_targets(y)
-        if type_of_target(y) == "multiclass":
-            raise ValueError(
-                "Only binary classification is supported. The type of the target is multiclass. "
-                "Pass y == rare_label to tell one class from all others."
-            )
-        self.classes_ = np.unique(y)
-        check_classes(self, self.classes_)
+        self.classes_, _ = two_classes(self, y)
         is_rare, self.rare_label_ = find_rare(y, self.rare_label, on_tie="warn")
         return is_rare
 

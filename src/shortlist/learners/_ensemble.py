@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
 from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import softmax
+from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import (
     check_consistent_length,
@@ -17,7 +16,7 @@ from sklearn.utils.validation import (
 )
 
 from .._core.arrays import Doubles, Mask, Rows
-from .._core.folds import check_classes, check_labels
+from .._core.folds import check_labels, two_classes
 from .._core.labels import find_rare, rare_share
 from .._core.validation import check_option, check_sample_weight, check_seed
 from ..capacity import Capacity, check_capacity
@@ -25,6 +24,7 @@ from ._fitting import (
     FEWEST_JUDGED,
     FEWEST_RARE,
     Fitted,
+    Training,
     combined_scores,
     fit_member,
     greedy_weights,
@@ -76,7 +76,7 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
     members_ : dict from str to dict from str to list of classifiers
         The fitted models of each kind and form, one for each round: scikit-learn's
         `LogisticRegression`, `MLPClassifier` and `HistGradientBoostingClassifier`, or LightGBM's
-        `LGBMClassifier`; forests of two classes as a few arrays. The forms are
+        `LGBMClassifier`; forests as a few arrays. The forms are
         "flexible" and "smooth" (large leaves, few splits, strong penalties), which noisy tables
         need. A kind has one of them, or both in doubt.
     weights_ : dict from str to dict from str to float
@@ -91,6 +91,8 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
         The form of the columns that each kind of member takes.
     classes_ : ndarray
         Labels seen in `fit`.
+    rare_label_ : label
+        The label to find.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -101,7 +103,7 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
 
     Notes
     -----
-    With two classes, the score of a row is :math:`\sum_m w_m \log \frac{p_m}{1 - p_m}`, where
+    The score of a row is :math:`\sum_m w_m \log \frac{p_m}{1 - p_m}`, where
     :math:`p_m` is the mean probability of the models of kind and form m, pulled away from 0 and 1
     by half a tree: :math:`p_m = (p T + 1/2) / (T + 1)` with T trees, and T = 10,000 for other
     models.
@@ -160,7 +162,8 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
         X : data frame, array-like or sparse matrix of shape (n_items, n_features)
             Items. Frames may have texts; gaps are allowed.
         y : array-like of shape (n_items,)
-            Labels, two or more different ones.
+            Labels, two different ones. For more, use
+            :class:`~sklearn.multiclass.OneVsRestClassifier`.
         sample_weight : array-like of shape (n_items,), default=None
             Weights of the items.
 
@@ -172,8 +175,7 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
         X = check_items(self, X, reset=True)
         y = check_labels(y)
         check_consistent_length(X, y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        check_classes(self, self.classes_)
+        codes = self._learn_labels(y)
         weights = None if sample_weight is None else check_sample_weight(sample_weight)
         check_consistent_length(X, codes, weights)
         with one_thread_for_products():
@@ -191,6 +193,13 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
         if self.capacity is not None:
             check_capacity(self.capacity)
         return SIZES[check_option("size", self.size, SIZES)]
+
+    def _learn_labels(self, y: NDArray[Any]) -> Rows:
+        """Return 1 for the rare label, and 0 for the other."""
+        self.classes_, counts = two_classes(self, y)
+        rarest = self.classes_[counts.argmin()] if self.rare_label is None else self.rare_label
+        is_rare, self.rare_label_ = find_rare(y, rarest)
+        return is_rare.astype(np.intp)
 
     # --- columns -------------------------------------------------------------------------------
 
@@ -211,54 +220,36 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
     def _fit_members(
         self, X: Any, codes: Rows, weights: Doubles | None, size: Size
     ) -> ByForm[float]:
-        """Fit all models, and return the weight of each kind and form."""
-        rng = np.random.default_rng(self._entropy(codes))
-        rare, is_long = self._rare_code(codes), codes.size > LONG
-        n_rare = int(np.count_nonzero(codes == rare))
-        judges = min(n_rare, codes.size - n_rare) >= FEWEST_JUDGED and (size.weighs or is_long)
-        held_out = held_out_rows(codes, rng) if judges and is_long else None
-        views = self._views_of(X)
-        seeds = self._seeds(size, rng)
-        finished = check_memory(self.memory).cache(fit_member, ignore=["n_jobs"])
-
-        def fit(name: str, seed: int, forms: tuple[str, ...], **judging: Any) -> Fitted:
-            options = {"held_out": held_out, "n_jobs": self.n_jobs, **judging}
-            rows = (views[MEMBERS[name].view], codes, weights, rare)
-            return finished(name, seed, forms, self.size, *rows, **options)
-
-        forms = FORMS if judges and not is_long else FORMS[:1]
-        few = min(np.bincount(codes)) < FEWEST_JUDGED
-        if not (judges or is_long or few) and "scaled" in views:  # by a logistic model for all
-            shares = fit("logistic", seeds[0][1], FORMS, judges=True).shares
-            forms = (max(shares, key=shares.__getitem__),)
-        judged = self._fit_rounds(seeds, fit, forms, codes.size, judges=judges)
-        is_rare = codes == rare if held_out is None else codes[held_out] == rare
-        return self._weigh(judged, is_rare if judges else None)
-
-    def _fit_rounds(
-        self,
-        seeds: list[tuple[str, int]],
-        fit: Callable[..., Fitted],
-        forms: tuple[str, ...],
-        n_rows: int,
-        *,
-        judges: bool,
-    ) -> dict[str, Fitted]:
-        """Fit the models round by round; return what the first round says.
+        """Fit the models round by round, and return the weight of each kind and form.
 
         Later rounds fit the forms that the first one kept.
         """
+        rng = np.random.default_rng(self._entropy(codes))
+        n_rows, fewest, is_long = codes.size, min(np.bincount(codes)), codes.size > LONG
+        judges = fewest >= FEWEST_JUDGED and (size.weighs or is_long)
+        held_out = held_out_rows(codes, rng) if judges and is_long else None
+        views = self._views_of(X)
+        finished = check_memory(self.memory).cache(fit_member)
+
+        def fit(name: str, seed: int, forms: tuple[str, ...], judges: bool) -> Fitted:
+            rows = views[MEMBERS[name].view], codes, weights, held_out, self.n_jobs
+            return finished(Training(name, seed, self.size, *rows), forms, judges)
+
+        seeds = self._seeds(size, rng)
+        forms = FORMS if judges and not is_long else FORMS[:1]
+        if not judges and fewest >= FEWEST_JUDGED and "scaled" in views:  # as a logistic model says
+            forms = tuple(fit("logistic", seeds[0][1], FORMS, True).models)[:1]
         self.members_: ByForm[list[Any]] = {}
         first: dict[str, Fitted] = {}
         for name, seed in seeds:
             known = tuple(self.members_.get(name, ()))
-            work = MEMBERS[name].expected_work(SIZES[self.size], n_rows, is_first=not known)
-            announce_member(name, work)
-            fitted = fit(name, seed, known or forms, judges=judges and not known)
+            announce_member(name, MEMBERS[name].expected_work(size, n_rows, is_first=not known))
+            fitted = fit(name, seed, known or forms, judges and not known)
             for form, model in fitted.models.items():
                 self.members_.setdefault(name, {}).setdefault(form, []).append(model)
             first.setdefault(name, fitted)
-        return first
+        is_rare = codes == 1 if held_out is None else codes[held_out] == 1
+        return self._weigh(first, is_rare if judges else None)
 
     def _weigh(self, judged: dict[str, Fitted], is_rare: Mask | None) -> ByForm[float]:
         """Return weights by how far members can be trusted, and by what they detect."""
@@ -272,12 +263,6 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
             name: {form: weights[name] * part / total for form, part in of.trust.items()}
             for name, of in judged.items()
         }
-
-    def _rare_code(self, codes: Rows) -> int:
-        label = self.rare_label
-        if label is None:
-            return int(np.bincount(codes).argmin())
-        return int(find_rare(self.classes_, label)[0].argmax())
 
     def _entropy(self, codes: Rows) -> Any:
         """Return a seed that differs from one sample of rows to another, as those of folds do."""
@@ -307,22 +292,21 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        ndarray
-            Log-odds of the second class, of shape (n_items,), or the mean log-probability of each
-            class, of shape (n_items, n_classes), for more than two.
+        ndarray of shape (n_items,)
+            Log-odds of the second class.
         """
         check_is_fitted(self)
         views = self._views_of(check_items(self, X, reset=False))
-        code = None if self.classes_.size > 2 else 1
         parts = []
         for name, by_form in self.members_.items():
             view = views[self.views_[name]]
-            scores = {form: combined_scores(models, view, code) for form, models in by_form.items()}
+            scores = {form: combined_scores(models, view) for form, models in by_form.items()}
             parts.append(weighted_sum(scores, self.weights_[name]))
-        return np.sum(parts, axis=0)
+        odds = np.sum(parts, axis=0)
+        return odds if self.rare_label_ == self.classes_[1] else -odds
 
     def predict_proba(self, X: Any) -> Doubles:
-        """Return probabilities: the scores, scaled to add up to 1.
+        """Return the probabilities that belong to the scores.
 
         Parameters
         ----------
@@ -331,16 +315,14 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        ndarray of shape (n_items, n_classes)
+        ndarray of shape (n_items, 2)
             In the order of `classes_`.
         """
         scores = self.decision_function(X)
-        if scores.ndim == 1:
-            scores = np.column_stack([-scores / 2, scores / 2])
-        return softmax(scores, axis=1)
+        return expit(np.column_stack([-scores, scores]))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the likeliest label.
+        """Return the likelier label.
 
         Parameters
         ----------
@@ -351,12 +333,12 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
         -------
         ndarray of shape (n_items,)
         """
-        scores = self.decision_function(X)
-        likeliest = scores > 0 if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes_[np.asarray(likeliest, dtype=np.intp)]
+        is_second = self.decision_function(X) > 0
+        return self.classes_[is_second.astype(np.intp)]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = True
         return tags

@@ -57,21 +57,15 @@ _AROUND = (0.5, 1.0, 2.0)
 
 
 class Fitted(NamedTuple):
-    """The fitted models of a member by their form, and what unseen rows say about the forms.
+    """The fitted models of a member by their form; the form that unseen rows prefer comes first.
 
-    `shares` are the parts that the forms take, `slopes` say how far to trust them, and `unseen` are
-    log-odds of rows by models that have not seen them; empty if nothing was judged.
+    `trust` says how far each form may move a ranking, and `unseen` are log-odds of rows by models
+    that have not seen them; empty if nothing was judged.
     """
 
     models: dict[str, Any]
-    shares: dict[str, float]
-    slopes: dict[str, float]
+    trust: dict[str, float]
     unseen: dict[str, Doubles]
-
-    @property
-    def trust(self) -> dict[str, float]:
-        """How far each form may move a ranking."""
-        return {form: share * self.slopes.get(form, 1.0) for form, share in self.shares.items()}
 
 
 @functools.cache
@@ -87,49 +81,21 @@ def one_thread_for_products() -> AbstractContextManager[Any]:
     return _thread_pools().limit(limits=1, user_api="blas")
 
 
-def fit_member(
-    name: str,
-    seed: int,
-    forms: tuple[str, ...],
-    size: str,
-    X: Any,
-    codes: Rows,
-    weights: Doubles | None,
-    rare: int,
-    judges: bool = False,
-    held_out: Rows | None = None,
-    n_jobs: int | None = None,
-) -> Fitted:
-    """Fit a member in some forms; if it `judges`, in those that take part.
+class Training(NamedTuple):
+    """A kind of member, and the rows that it is fitted to, in which code 1 is the rare label.
 
     Rows that are held out judge a model of the others. Without any, each row is scored out of
-    sample, and the models are fitted to all rows. Their classes are the positions of the labels.
+    sample, and the models are fitted to all rows.
     """
-    learner = _Learner(name, seed, size, X, codes, weights, held_out, n_jobs)
-    if not judges:
-        models = {form: learner.fit(form) for form in forms}
-        return Fitted(models, dict.fromkeys(forms, 1.0), {}, {})
-    tried = {form: learner.unseen(form, rare) for form in forms}
-    is_rare = codes == rare if held_out is None else codes[held_out] == rare
-    lines = {form: fit_line(scores, is_rare) for form, (_, scores) in tried.items()}
-    shares = form_shares(lines)
-    models = {form: tried[form][0] or learner.fit(form) for form in shares}
-    # A slope of 0 would leave nothing; a member that says nothing keeps a trace.
-    slopes = {form: max(lines[form].slope, _LEAST_SLOPE) for form in shares}
-    return Fitted(models, shares, slopes, {form: tried[form][1] for form in shares})
-
-
-class _Learner(NamedTuple):
-    """A kind of member, and the rows that it is fitted to."""
 
     name: str
     seed: int
     size: str
     X: Any
     codes: Rows
-    weights: Doubles | None
-    held_out: Rows | None
-    n_jobs: int | None
+    weights: Doubles | None = None
+    held_out: Rows | None = None
+    n_jobs: int | None = None
 
     def made(self, form: str) -> Any:
         """Return the unfitted model of a form."""
@@ -145,33 +111,28 @@ class _Learner(NamedTuple):
             return None
         return np.setdiff1d(np.arange(self.codes.size), self.held_out)
 
-    def unseen(self, form: str, rare: int) -> tuple[Any, Doubles]:
+    def unseen(self, form: str) -> tuple[Any, Doubles]:
         """Return log-odds of rows, unseen, and the model if that took a fit to all others."""
-        model = self.made(form)
         if self.held_out is not None:
-            model = packed_if_forest(self._fit(model, self._learned()))
-            return model, combined_scores([model], take_rows(self.X, self.held_out), rare)
+            fitted = self.fit(form)
+            return fitted, combined_scores([fitted], take_rows(self.X, self.held_out))
+        model = self.made(form)
         if not hasattr(model, "oob_score"):
-            return None, log_odds(self._out_of_fold(model), _SMOOTH)[:, rare]
+            return None, log_odds(self._out_of_fold(model), _SMOOTH)
         model = self._fit(model.set_params(oob_score=True), None)
         shares = np.array(model.oob_decision_function_, dtype=np.float64)
         in_every_bag = ~(np.nan_to_num(shares).sum(axis=1) > 0)
-        shares[in_every_bag] = np.bincount(self.codes) / self.codes.size
-        scores = log_odds(shares, _OUT_OF_BAG * n_trees_of([model]))[:, rare]
-        return packed_if_forest(model), scores
+        chances = np.where(in_every_bag, self.codes.mean(), shares[:, 1])
+        return packed_if_forest(model), log_odds(chances, _OUT_OF_BAG * model.n_estimators)
 
     def _out_of_fold(self, model: Any) -> Doubles:
         """Return probabilities of the rows by models of folds that leave them out."""
-        shares = np.zeros((self.codes.size, int(self.codes.max()) + 1))
+        chances = np.zeros(self.codes.size)
         folds = StratifiedKFold(_INNER_FOLDS, shuffle=True, random_state=self.seed)
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="The least populated class")
-            pairs = list(folds.split(self.codes, self.codes))
-        for learn, unseen in pairs:
+        for learn, unseen in folds.split(self.codes, self.codes):
             fitted = self._fit(clone(model), learn)
-            found = fitted.predict_proba(take_rows(self.X, unseen))
-            shares[unseen[:, np.newaxis], fitted.classes_] = found
-        return shares
+            chances[unseen] = fitted.predict_proba(take_rows(self.X, unseen))[:, 1]
+        return chances
 
     def _fit(self, model: Any, rows: Rows | None) -> Any:
         some, own, own_weights = self.X, self.codes, self.weights
@@ -191,36 +152,40 @@ class _Learner(NamedTuple):
             return model.fit(some, own, **extra)
 
 
-def combined_scores(models: list[Any], X: Any, code: int | None) -> Doubles:
-    """Return the log-odds of one class by several models, or log-probabilities of all classes."""
-    shares = np.mean([model.predict_proba(X) for model in models], axis=0)
-    n_trees = n_trees_of(models)
-    if code is None:
-        return log_probabilities(shares, n_trees)
-    return log_odds(shares, n_trees)[:, code]
+def fit_member(training: Training, forms: tuple[str, ...], judges: bool) -> Fitted:
+    """Fit a member in some forms; if it `judges`, in those that take part."""
+    if not judges:
+        models = {form: training.fit(form) for form in forms}
+        return Fitted(models, dict.fromkeys(forms, 1.0), {})
+    tried = {form: training.unseen(form) for form in forms}
+    rows = slice(None) if training.held_out is None else training.held_out
+    lines = {
+        form: fit_line(scores, training.codes[rows] == 1) for form, (_, scores) in tried.items()
+    }
+    shares = form_shares(lines)
+    models = {form: tried[form][0] or training.fit(form) for form in shares}
+    # A slope of 0 would leave nothing; a member that says nothing keeps a trace.
+    trust = {form: share * max(lines[form].slope, _LEAST_SLOPE) for form, share in shares.items()}
+    return Fitted(models, trust, {form: tried[form][1] for form in shares})
+
+
+def combined_scores(models: list[Any], X: Any) -> Doubles:
+    """Return the log-odds of the rare label by several models together."""
+    chances = np.mean([model.predict_proba(X)[:, 1] for model in models], axis=0)
+    return log_odds(chances, sum(map(n_averaged, models)) or _SMOOTH)
+
+
+def log_odds(chances: Doubles, n_trees: float) -> Doubles:
+    """Return log-odds of probabilities, kept away from 0 and 1 by half a tree."""
+    rare, common = (
+        np.log((share * n_trees + 0.5) / (n_trees + 1)) for share in (chances, 1 - chances)
+    )
+    return rare - common
 
 
 def weighted_sum(scores: dict[str, Doubles], weights: dict[str, float]) -> Doubles:
     """Return the sum of the scores of all forms, each with its weight."""
     return np.sum([weights[form] * scores[form] for form in scores], axis=0)
-
-
-def n_trees_of(models: list[Any]) -> int:
-    """Return the number of trees of forests; other models have smooth probabilities."""
-    return sum(map(n_averaged, models)) or _SMOOTH
-
-
-def log_probabilities(shares: Doubles, n_trees: float) -> Doubles:
-    """Return logarithms of probabilities, kept away from 0 by half a tree."""
-    return np.log((shares * n_trees + 0.5) / (n_trees + 0.5 * shares.shape[1]))
-
-
-def log_odds(shares: Doubles, n_trees: float) -> Doubles:
-    """Return the log-odds of each class against all others."""
-    logs = log_probabilities(shares, n_trees)
-    if shares.shape[1] == 2:
-        return logs - logs[:, ::-1]
-    return logs - log_probabilities(1 - shares, n_trees)
 
 
 # --- what unseen rows say -----------------------------------------------------------------------
@@ -270,7 +235,7 @@ def form_shares(lines: dict[str, Line]) -> dict[str, float]:
     """Return the parts that forms take in a member, by their log-loss on unseen rows.
 
     The first form is the one to prefer in doubt. Its odds against another one fall by a factor of
-    e with each standard error by which that one is better.
+    e with each standard error by which that one is better. The largest part comes first.
 
     Examples
     --------
@@ -284,7 +249,8 @@ def form_shares(lines: dict[str, Line]) -> dict[str, float]:
     gains = [0.0, *(lines[form].gain_over(lines[first]) - _DOUBT for form in others)]
     shares = dict(zip(lines, softmax(gains).tolist(), strict=True))
     kept = {form: share for form, share in shares.items() if share >= _LEAST_SHARE}
-    return {form: round(share / sum(kept.values()), 2) for form, share in kept.items()}
+    in_order = sorted(kept, key=lambda form: -kept[form])
+    return {form: round(kept[form] / sum(kept.values()), 2) for form in in_order}
 
 
 def greedy_weights(scores: dict[str, Doubles], is_rare: Mask, max_flags: int) -> dict[str, float]:

@@ -192,17 +192,13 @@ MEMBERS = {
 
 
 def rows_for(member: Member, size: Size, codes: Rows, rng: np.random.Generator) -> Rows | None:
-    """Return the rows to fit a member to, small classes whole; None stands for all rows."""
+    """Return the rows to fit a member to, a small class whole; None stands for all rows."""
     most = size.network_rows
     if not member.is_sampled or codes.size <= most:
         return None
-    kept: list[Rows] = []
-    counts = np.bincount(codes)
-    for place, code in enumerate(np.argsort(counts, kind="stable")):
-        left = most - sum(rows.size for rows in kept)
-        room = max(1, left // (counts.size - place))
-        kept.append(rng.permutation(np.flatnonzero(codes == code))[:room])
-    return np.sort(np.concatenate(kept))
+    small, large = (np.flatnonzero(codes == code) for code in np.argsort(np.bincount(codes)))
+    some = rng.permutation(small)[: most // 2]
+    return np.sort(np.concatenate([some, rng.permutation(large)[: most - some.size]]))
 
 
 def weights_for(rows: Rows, codes: Rows, weights: Doubles | None) -> Doubles:

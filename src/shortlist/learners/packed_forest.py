@@ -54,13 +54,10 @@ class PackedForest:
 
 
 def packed_if_forest(model: Any) -> Any:
-    """Pack a fitted forest; other models, and forests of more classes, stay as they are."""
-    is_forest = hasattr(model, "estimators_") and len(model.classes_) == 2
-    return PackedForest(model) if is_forest else model
+    """Pack a fitted forest; other models stay as they are."""
+    return PackedForest(model) if hasattr(model, "estimators_") else model
 
 
 def n_averaged(model: Any) -> int:
     """Return how many trees a probability is the mean of; 0 for models without steps."""
-    return len(
-        model.roots if isinstance(model, PackedForest) else getattr(model, "estimators_", ())
-    )
+    return len(getattr(model, "roots", ()))

@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 from scipy.special import expit
 
 from .._core.arrays import Doubles

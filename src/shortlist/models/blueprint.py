@@ -213,12 +213,10 @@ def _forest(learner: Any, features: list[Feature], ask: Ask) -> Trees:
 
 
 def _packed_forest(learner: Any, features: list[Feature], ask: Ask) -> Trees:
-    """Return a forest of an ensemble; the share of its first label is 1 less that of the second."""
+    if ask.place(learner) != 1:
+        raise Unsupported("a forest of an ensemble for its common label")
     trees = learner.trees()
-    second = Trees(features, trees, rounding="single", divisor=len(trees))
-    if ask.place(learner) == 1:
-        return second
-    return replace(second.negated(), start=float(len(trees)), in_order=False)
+    return Trees(features, trees, rounding="single", divisor=len(trees))
 
 
 def _histogram_boosting(learner: Any, features: list[Feature], ask: Ask) -> Node:
@@ -301,10 +299,12 @@ def _aware_linear(model: Any, features: list[Feature], ask: Ask) -> Node:
 
 def _ensemble(model: Any, features: list[Feature], ask: Ask) -> Node:
     """Return the mean log-odds of the members, or the probability made of it."""
-    if len(model.classes_) != 2 or any(min(of.values()) < 0 for of in model.weights_.values()):
-        raise Unsupported("an ensemble with more than two classes, or with negative weights")
+    if ask.label != model.rare_label_ or any(
+        min(of.values()) < 0 for of in model.weights_.values()
+    ):
+        raise Unsupported("an ensemble for its common label, or with negative weights")
     views = {name: transformed(view, features) for name, view in model.columns_.items()}
-    inner, weights = Ask("predict_proba", ask.place(model)), []
+    inner, weights = Ask("predict_proba", 1), []
     parts: list[Node] = []
     for name, by_form in model.members_.items():
         view = views[model.views_[name]]
