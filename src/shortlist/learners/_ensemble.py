@@ -91,8 +91,8 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
         The form of the columns that each kind of member takes.
     classes_ : ndarray
         Labels seen in `fit`.
-    rare_label_ : label
-        The label to find.
+    rare_place_ : int
+        The place of the label to find in `classes_`.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -197,9 +197,10 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
     def _learn_labels(self, y: NDArray[Any]) -> Rows:
         """Return 1 for the rare label, and 0 for the other."""
         self.classes_, counts = two_classes(self, y)
-        rarest = self.classes_[counts.argmin()] if self.rare_label is None else self.rare_label
-        is_rare, self.rare_label_ = find_rare(y, rarest)
-        return is_rare.astype(np.intp)
+        self.rare_place_ = int(counts.argmin())
+        if self.rare_label is not None:
+            self.rare_place_ = int(find_rare(self.classes_, self.rare_label)[0].argmax())
+        return (y == self.classes_[self.rare_place_]).astype(np.intp)
 
     # --- columns -------------------------------------------------------------------------------
 
@@ -236,7 +237,7 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
             return finished(Training(name, seed, self.size, *rows), forms, judges)
 
         seeds = self._seeds(size, rng)
-        forms = FORMS if judges and not is_long else FORMS[:1]
+        forms: tuple[str, ...] = FORMS if judges and not is_long else FORMS[:1]
         if not judges and fewest >= FEWEST_JUDGED and "scaled" in views:  # as a logistic model says
             forms = tuple(fit("logistic", seeds[0][1], FORMS, True).models)[:1]
         self.members_: ByForm[list[Any]] = {}
@@ -303,7 +304,7 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
             scores = {form: combined_scores(models, view) for form, models in by_form.items()}
             parts.append(weighted_sum(scores, self.weights_[name]))
         odds = np.sum(parts, axis=0)
-        return odds if self.rare_label_ == self.classes_[1] else -odds
+        return odds if self.rare_place_ == 1 else -odds
 
     def predict_proba(self, X: Any) -> Doubles:
         """Return the probabilities that belong to the scores.

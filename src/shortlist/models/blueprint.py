@@ -299,9 +299,8 @@ def _aware_linear(model: Any, features: list[Feature], ask: Ask) -> Node:
 
 def _ensemble(model: Any, features: list[Feature], ask: Ask) -> Node:
     """Return the mean log-odds of the members, or the probability made of it."""
-    if ask.label != model.rare_label_ or any(
-        min(of.values()) < 0 for of in model.weights_.values()
-    ):
+    is_negative = any(min(of.values()) < 0 for of in model.weights_.values())
+    if is_negative or ask.place(model) != model.rare_place_:
         raise Unsupported("an ensemble for its common label, or with negative weights")
     views = {name: transformed(view, features) for name, view in model.columns_.items()}
     inner, weights = Ask("predict_proba", 1), []
