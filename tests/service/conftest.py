@@ -38,7 +38,7 @@ def postgres(tmp_path_factory):
             server.start()
         except (OSError, subprocess.SubprocessError) as error:
             pytest.skip(f"PostgreSQL cannot be started here: {error}")
-        stack.callback(server.stop)
+        stack.callback(server.stop, "immediate")  # nobody reads its databases again
         yield server
 
 

@@ -1,5 +1,6 @@
 """What tests of the service share: a PostgreSQL server, and a model that needs no fit."""
 
+import asyncio
 import contextlib
 import os
 import pwd
@@ -7,6 +8,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from hashlib import sha256
@@ -61,7 +63,7 @@ class PostgresServer:
             entry = pwd.getpwnam("postgres")
             os.chown(self.folder, entry.pw_uid, entry.pw_gid)
             for parent in self.folder.parents:
-                if parent.stat().st_uid == 0 and str(parent).startswith("/tmp/"):
+                if parent.stat().st_uid == 0 and parent.is_relative_to(tempfile.gettempdir()):
                     parent.chmod(parent.stat().st_mode | 0o011)
         self._run("initdb", "-D", self.data, "-U", "test", "-A", "trust", "-N", "-E", "UTF8")
 
@@ -336,6 +338,25 @@ def until(found, wanted):
 _STARTS = {}
 
 
+class _QuickServer(uvicorn.Server):
+    """A server that looks every few milliseconds, not ten times a second, if it should stop."""
+
+    async def main_loop(self):
+        """Wait until the server should stop."""
+        while not await self.on_tick(0):
+            await asyncio.sleep(0.005)
+
+    async def shutdown(self, sockets=None):
+        """Stop listening, let what is under way end, and stop the service."""
+        for each in [*self.servers, *(sockets or [])]:
+            each.close()
+        for connection in list(self.server_state.connections):
+            connection.shutdown()
+        while self.server_state.connections or self.server_state.tasks:
+            await asyncio.sleep(0.005)
+        await self.lifespan.shutdown()
+
+
 @contextlib.contextmanager
 def serving(database, model_file, *, count=5, queues=None, made=None, **options):
     """Yield a client of a service that runs in a thread of this process."""
@@ -350,7 +371,7 @@ def serving(database, model_file, *, count=5, queues=None, made=None, **options)
     settings = uvicorn.Config(
         make_app(service), http=HttpProtocol, log_level="warning", lifespan="on", ws="none"
     )
-    server, port = uvicorn.Server(settings), free_port()
+    server, port = _QuickServer(settings), free_port()
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", port))
@@ -361,7 +382,9 @@ def serving(database, model_file, *, count=5, queues=None, made=None, **options)
                 client.service = service
                 deadline = time.monotonic() + 20
                 while not service.ready and time.monotonic() < deadline:
-                    time.sleep(0.02)
+                    for decider in list(service.deciders.values()):
+                        decider._wake.set()
+                    time.sleep(0.005)
                 yield client
         finally:
             server.should_exit = True
