@@ -22,7 +22,7 @@ settings.load_profile("shortlist")
 _BESIDE = Path(__file__).parents[2] / "shared" / "data"
 if _BESIDE.is_dir():
     os.environ.setdefault("SHORTLIST_DATA", str(_BESIDE))
-# Databases flush every commit, which costs nothing in memory, where there is a disk with room there.
+# Databases flush every commit, which costs nothing where files are kept in memory.
 _MEMORY = Path("/dev/shm")
 if _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > 4e9:
     tempfile.tempdir = os.environ["TMPDIR"] = str(_MEMORY)

@@ -1,10 +1,8 @@
 """A PostgreSQL server and empty databases for the tests of the service."""
 
-import contextlib
 import functools
 import itertools
 import os
-import subprocess
 
 import pytest
 
@@ -12,7 +10,7 @@ pytest.importorskip("msgspec")
 pytest.importorskip("uvicorn")
 
 from shortlist.service import _models
-from tests.service.helpers import PostgresServer, find_postgres
+from tests.service.helpers import running_postgres
 
 _numbers = itertools.count()
 
@@ -27,18 +25,9 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory):
+def postgres():
     """Yield a PostgreSQL server of our own, on the loopback address."""
-    pytest.importorskip("psycopg")
-    if find_postgres() is None:
-        pytest.skip("PostgreSQL is not installed (Debian: apt-get install postgresql)")
-    with contextlib.ExitStack() as stack:
-        try:
-            server = PostgresServer(tmp_path_factory.mktemp("postgres"))
-            server.start()
-        except (OSError, subprocess.SubprocessError) as error:
-            pytest.skip(f"PostgreSQL cannot be started here: {error}")
-        stack.callback(server.stop, "immediate")  # nobody reads its databases again
+    with running_postgres() as server:
         yield server
 
 

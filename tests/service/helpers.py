@@ -62,9 +62,6 @@ class PostgresServer:
             self._user = {"user": "postgres", "group": "postgres", "extra_groups": []}
             entry = pwd.getpwnam("postgres")
             os.chown(self.folder, entry.pw_uid, entry.pw_gid)
-            for parent in self.folder.parents:
-                if parent.stat().st_uid == 0 and parent.is_relative_to(tempfile.gettempdir()):
-                    parent.chmod(parent.stat().st_mode | 0o011)
         self._run("initdb", "-D", self.data, "-U", "test", "-A", "trust", "-N", "-E", "UTF8")
 
     def _run(self, program, *args, check=True):
@@ -77,7 +74,8 @@ class PostgresServer:
         """Start the server, and wait until it answers."""
         options = (
             f"-p {self.port} -c listen_addresses=127.0.0.1 -c unix_socket_directories= "
-            "-c max_connections=100 -c shared_buffers=32MB"
+            "-c max_connections=100 -c shared_buffers=32MB -c max_wal_size=128MB "
+            "-c dynamic_shared_memory_type=mmap"
         )
         self._run(
             "pg_ctl", "-D", self.data, "-w", "-o", options, "-l", self.folder / "log", "start"
@@ -98,6 +96,29 @@ class PostgresServer:
         with psycopg.connect(self.address("postgres"), autocommit=True) as link:
             link.execute(f"CREATE DATABASE {name}")
         return self.address(name)
+
+
+@contextlib.contextmanager
+def running_postgres():
+    """Yield a server for tests, or skip them; at the end nobody reads its databases again."""
+    import pytest
+
+    pytest.importorskip("psycopg")
+    if find_postgres() is None:
+        pytest.skip("PostgreSQL is not installed (Debian: apt-get install postgresql)")
+    # Not in a folder of pytest's, which only its own user may enter.
+    with tempfile.TemporaryDirectory(
+        prefix="shortlist-postgres-", ignore_cleanup_errors=True
+    ) as folder:
+        try:
+            server = PostgresServer(folder)
+            server.start()
+        except (OSError, subprocess.SubprocessError) as error:
+            pytest.skip(f"PostgreSQL cannot be started here: {error}")
+        try:
+            yield server
+        finally:
+            server.stop("immediate")
 
 
 class PlainModel:
@@ -332,7 +353,7 @@ def until(found, wanted):
     deadline = time.monotonic() + 60
     while (last := found()) != wanted:
         assert time.monotonic() < deadline, last
-        time.sleep(0.05)
+        time.sleep(0.01)
 
 
 _STARTS = {}

@@ -1,6 +1,7 @@
 """The API: what each path answers, and to whom."""
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -454,12 +455,13 @@ def test_a_case_that_is_not_answered_is_told_so(tmp_path, model_file):
     with serving(tmp_path / "shortlist.db", model_file, patience=0.1) as client:
         decider = client.service.deciders["default"]
         decider.submit, decider.change = lambda cases: True, lambda change: None
-        answers = [
-            client.post(f"{BASE}/decisions", json=case("a")),
-            client.post(f"{BASE}/decisions", json=[case("a"), case("b")]),
-            client.put(f"{BASE}/capacity", json={"count": 1}),
-        ]
-    for answer in answers:
+        with ThreadPoolExecutor(3) as at_once:
+            answers = [
+                at_once.submit(client.post, f"{BASE}/decisions", json=case("a")),
+                at_once.submit(client.post, f"{BASE}/decisions", json=[case("a"), case("b")]),
+                at_once.submit(client.put, f"{BASE}/capacity", json={"count": 1}),
+            ]
+    for answer in (each.result() for each in answers):
         assert answer.status_code == 503
         assert answer.headers["retry-after"]
         assert "in time" in answer.json()["detail"]

@@ -154,7 +154,7 @@ def test_a_client_repeats_until_there_is_an_answer(tmp_path, model_file):
     ):
         client.decide(case("a"))
         here.rename(away)
-        back = threading.Timer(1.0, away.rename, [here])
+        back = threading.Timer(0.5, away.rename, [here])
         back.start()
         assert client.decide(case("b")).id == "b"
         back.join()

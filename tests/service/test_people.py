@@ -369,13 +369,13 @@ def test_time_alone_changes_who_is_there(address, model_file, monkeypatch):
     monkeypatch.setattr("shortlist.service._service._FRESH", 0.1)
     with serving(address, model_file, count=9) as one, serving(address, None) as two:
         flag(one, "a", "b")
-        away = {"minutes": 3, "absent_until": time.time() + 3}
+        away = {"minutes": 3, "absent_until": time.time() + 1.5}
         one.put("/v1/reviewers/kim", json=away)
         two.put(f"{BASE}/capacity", json={"staff": 1})
         assert (holders(two), one.get(f"{BASE}/status").json()["capacity"]) == ([None, None], 0)
         until(lambda: one.get(f"{BASE}/status").json()["capacity"], 3)
         until(lambda: holders(two), ["kim", "kim"])
-        time.sleep(1)
+        time.sleep(0.5)
         events = [each["event"] for each in one.get(f"{BASE}/log").json()["entries"]]
     assert [each["count"] for each in events if each and "staff" in each] == [0, 3]
 

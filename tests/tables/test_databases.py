@@ -1,6 +1,5 @@
 """Tables of databases: read as files are, and answers that are appended whole or not at all."""
 
-import contextlib
 import datetime
 import signal
 import subprocess
@@ -21,7 +20,7 @@ from shortlist.tables import DatabaseTable, select_rows
 from shortlist.tables import _databases as databases
 from shortlist.tables.fit import read_to_fit
 from shortlist.tables.read import open_table
-from tests.service.helpers import PostgresServer, find_postgres
+from tests.service.helpers import running_postgres
 
 
 def run(url, statement, rows=None):
@@ -51,15 +50,9 @@ def write(url, table, frame):
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory):
+def server():
     """Yield a PostgreSQL server of our own."""
-    pytest.importorskip("psycopg")
-    if find_postgres() is None:
-        pytest.skip("PostgreSQL is not installed (Debian: apt-get install postgresql)")
-    with contextlib.ExitStack() as stack:
-        server = PostgresServer(tmp_path_factory.mktemp("postgres"))
-        server.start()
-        stack.callback(server.stop)
+    with running_postgres() as server:
         yield server
 
 
