@@ -6,20 +6,14 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from numpy.typing import ArrayLike, NDArray
+import numpy as np
+from numpy.typing import ArrayLike
 
 from .._core.arrays import Mask
 from .._core.formatting import percent, stated_percent
 from .._core.intervals import Interval
 from .._core.validation import check_confidence, check_count
-from ._reviews import (
-    Reviews,
-    check_reviews,
-    count_interval,
-    estimated_count,
-    known_estimate,
-    share_found,
-)
+from ._reviews import Reviews, check_reviews, count_interval, found_and_missed, known_estimate
 from ._values import MissedValue, in_values, largest_value
 
 #: With fewer rare cases among the probes, an interval is too wide to act on.
@@ -241,61 +235,44 @@ def _estimate(
 ) -> MissedEstimate:
     probed, by_score = reviews.is_probe, reviews.is_selected & ~reviews.is_probe
     not_missed = by_score | (probed & ~reviews.is_rare & ~reviews.is_unknown)
-    below = None if n_cases is None else n_cases - reviews.count(not_missed)
-    rare_below = _rare_below(reviews, below, error)
+    most_below = None if n_cases is None else n_cases - reviews.count(not_missed)
+    everyone = np.ones(reviews.is_rare.size, dtype=int)
+    below = _rare_below(reviews, everyone > 0, most_below, error)
+    found, missed, *others = found_and_missed(reviews, everyone, below)
     hits = reviews.count(probed & reviews.is_rare)
-    most = hits + reviews.count(probed & reviews.is_unknown)
-    found = reviews.count(by_score & reviews.is_rare)
     at_most = found + reviews.count(by_score & reviews.is_unknown)
-    estimate = known_estimate(reviews)
+    rare = [found + missed + hits, found + below.low, at_most + below.high]
+    shares = [min(each / n_cases, 1.0) if n_cases else math.nan for each in rare]
     return MissedEstimate(
-        n_probes=reviews.count(probed),
-        n_hits=hits,
-        n_unknown=reviews.count((reviews.is_selected | probed) & reviews.is_unknown),
-        found=found,
-        missed=estimate - hits,
-        missed_low=max(rare_below.low - most, 0.0),
-        missed_high=rare_below.high - hits,
-        detection=share_found(found, hits, estimate, otherwise=math.nan),
-        detection_low=share_found(found, hits, rare_below.high, otherwise=0.0),
-        detection_high=share_found(at_most, most, max(rare_below.low, most), otherwise=1.0),
-        prevalence=_share(found + estimate, n_cases),
-        prevalence_low=_share(found + rare_below.low, n_cases),
-        prevalence_high=min(_share(at_most + rare_below.high, n_cases), 1.0),
+        reviews.count(probed),
+        hits,
+        reviews.count((reviews.is_selected | probed) & reviews.is_unknown),
+        int(found),
+        missed,
+        *others,
+        *shares,
         confidence=confidence,
         challenger=_judge_challenger(reviews, error),
         value=in_values(reviews, n_cases, error, largest),
     )
 
 
-def _share(rare: float, n_cases: int | None) -> float:
-    return rare / n_cases if n_cases else math.nan
-
-
-def _rare_below(reviews: Reviews, below: int | None, error: float) -> Interval:
+def _rare_below(reviews: Reviews, among: Mask, below: int | None, error: float) -> Interval:
     """Return the interval for the rare cases below the cut, whatever unknown outcomes may be."""
-    hits, shares, _ = reviews.strata(reviews.is_rare)
+    hits, shares, _ = reviews.strata(reviews.is_rare & among)
     if not shares.size:
         return Interval(0.0, math.inf if below is None else float(below))
-    most = reviews.strata(reviews.is_rare | reviews.is_unknown)[0]
+    most = reviews.strata((reviews.is_rare | reviews.is_unknown) & among)[0]
     low = count_interval(hits, shares, error=error).low
-    high = count_interval(most, shares, error=error).high + reviews.count(reviews.never_drawn)
+    high = count_interval(most, shares, error=error).high
+    high += reviews.count(reviews.never_drawn & among)
     return Interval(low, high if below is None else min(high, float(below)))
 
 
 def _judge_challenger(reviews: Reviews, error: float) -> ChallengerResult | None:
-    if reviews.challenger is None:
+    if reviews.challenger is None or not reviews.strata(reviews.is_rare)[1].size:
         return None
-    chosen: Mask = reviews.challenger
-    hits, shares, _ = reviews.strata(reviews.is_rare & chosen)
-    if not shares.size:
-        return None
-    most: NDArray[Any] = reviews.strata((reviews.is_rare | reviews.is_unknown) & chosen)[0]
-    lost = reviews.is_selected & ~reviews.is_probe & reviews.is_rare & ~chosen
-    return ChallengerResult(
-        estimated_count(hits, shares),
-        count_interval(hits, shares, error=error).low,
-        count_interval(most, shares, error=error).high
-        + reviews.count(reviews.never_drawn & chosen),
-        reviews.count(lost),
-    )
+    gained = known_estimate(reviews, reviews.challenger)
+    lost = reviews.is_selected & ~reviews.is_probe & reviews.is_rare & ~reviews.challenger
+    below = _rare_below(reviews, reviews.challenger, None, error)
+    return ChallengerResult(gained, *below, reviews.count(lost))

@@ -167,13 +167,11 @@ def _refuse(wrong: Mask, words: str) -> None:
 # --- how many rare cases there are below the cut, given the hits among probes ---
 
 
-def estimated_count(hits: Rows, shares: Floats) -> float:
-    """Return the unbiased estimate: each hit stands for as many cases as one probe was drawn of."""
-    return float(np.sum(hits / shares))
+def known_estimate(reviews: Reviews, weights: Any) -> float:
+    """Return the estimate from known outcomes; unknown ones count as if they were like those.
 
-
-def known_estimate(reviews: Reviews, values: Floats | None = None) -> float:
-    """Return the estimate from known outcomes; unknown ones count as if they were like those."""
+    Each hit stands for as many cases as one probe was drawn of, and each case counts its weight.
+    """
     _, shares, drawn = reviews.strata(reviews.is_rare)
     known = drawn - reviews.strata(reviews.is_unknown)[0]
     if not shares.size or np.any((known == 0) & (drawn > 0)):
@@ -181,7 +179,30 @@ def known_estimate(reviews: Reviews, values: Floats | None = None) -> float:
     hits = reviews.is_probe & reviews.is_rare
     places = np.searchsorted(shares, reviews.probabilities[hits])
     chances = (shares * known / np.maximum(drawn, 1))[places]
-    return float(np.sum((np.ones(places.size) if values is None else values[hits]) / chances))
+    return float(np.sum(weights[hits] / chances))
+
+
+def found_and_missed(reviews: Reviews, weights: Any, below: Interval) -> list[float]:
+    """Return what is found and missed, in cases or in values, given an interval for all below.
+
+    What was found by score; estimate, low and high of what is missed; the same of the share found.
+    """
+    probed, rare = reviews.is_probe, reviews.is_rare
+    by_score, maybe = reviews.is_selected & ~probed, rare | reviews.is_unknown
+    hits, most, found, at_most = (
+        weights[mask].sum().item()
+        for mask in (probed & rare, probed & maybe, by_score & rare, by_score & maybe)
+    )
+    estimate = known_estimate(reviews, weights)
+    return [
+        found,
+        estimate - hits,
+        max(below.low - most, 0.0),
+        below.high - hits,
+        share_found(found, hits, estimate, otherwise=math.nan),
+        share_found(found, hits, below.high, otherwise=0.0),
+        share_found(at_most, most, max(below.low, most), otherwise=1.0),
+    ]
 
 
 def share_found(found: float, hits: float, rare_below: float, *, otherwise: float) -> float:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._core.arrays import Floats, Mask
+from .._core.arrays import Floats
 from .._core.formatting import number, percent
 from .._core.intervals import Interval, total_lower, total_upper
 from .._core.validation import check_positive
-from ._reviews import Reviews, known_estimate, share_found
+from ._reviews import Reviews, found_and_missed
 
 # About how many times the largest value the upper end is if no probe is rare.
 _WITHOUT_HITS = 4.0
@@ -81,28 +81,13 @@ def in_values(
     """Estimate the value of what is missed, whatever unknown outcomes may be."""
     if (values := reviews.values) is None:
         return None
-    probed, rare = reviews.is_probe, reviews.is_rare
-    by_score, maybe = reviews.is_selected & ~probed, rare | reviews.is_unknown
-    hits, most, found, at_most = (
-        float(values[mask].sum())
-        for mask in (probed & rare, probed & maybe, by_score & rare, by_score & maybe)
-    )
-    estimate = known_estimate(reviews, values)
-    low, high = _value_below(reviews, values, ~by_score, error, largest, n_cases == values.size)
-    return MissedValue(
-        found=found,
-        missed=estimate - hits,
-        missed_low=max(low - most, 0.0),
-        missed_high=high - hits,
-        share=share_found(found, hits, estimate, otherwise=math.nan),
-        share_low=share_found(found, hits, high, otherwise=0.0),
-        share_high=share_found(at_most, most, max(low, most), otherwise=1.0),
-        max_value=largest,
-    )
+    all_listed = n_cases == values.size
+    below = _value_below(reviews, values, error, largest, all_listed)
+    return MissedValue(*found_and_missed(reviews, values, below), largest)
 
 
 def _value_below(
-    reviews: Reviews, values: Floats, below: Mask, error: float, largest: float, all_listed: bool
+    reviews: Reviews, values: Floats, error: float, largest: float, all_listed: bool
 ) -> Interval:
     """Return the interval for the value of all rare cases below the cut.
 
@@ -110,6 +95,7 @@ def _value_below(
     unless a probe was common, and below only if one was rare. Which ones is fixed by the values.
     """
     shares, rare = reviews.strata(reviews.is_rare)[1], reviews.is_rare
+    below = ~reviews.is_selected | reviews.is_probe
     maybe = (rare | reviews.is_unknown | ~reviews.is_probe) & below
     most = float(values[maybe].sum()) if all_listed else math.inf
     if not shares.size:
