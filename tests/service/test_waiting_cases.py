@@ -388,16 +388,27 @@ def test_reviewers_pull_their_cases_over_http(address, model_file, tmp_path):
     assert problems(address) == []
 
 
-def test_who_is_not_able_uses_no_slots_up(address, model_file):
-    """However often they ask: at most one case waits for somebody else."""
+def test_who_asks_gets_the_best_case_that_they_are_able_to_do(address, model_file):
+    """Nobody is idle while a case that waits fits them, and nobody uses up slots for others."""
     url, made = "/v1/queues/default", {"within": 3_600.0, "segment": "country"}
-    with serving(address, model_file, count=5, made=made) as client:
-        client.post(f"{url}/decisions", json=[case(n, 300.0, "US") for n in range(8)])
+    with serving(address, model_file, count=40, made=made) as client:
+        us = [case(n, 300.0 + n, "US") for n in range(8)]
+        client.post(f"{url}/decisions", json=[*us, case("low", 200.0, "FR")])
         client.put("/v1/reviewers/lee", json={"minutes": 99, "segments": ["DE"]})
         for _ in range(4):
             assert client.post(f"{url}/next", json={"reviewer": "lee"}).json()["case"] is None
-        assert client.get(f"{url}/status").json()["used"] == 1
+        assert client.get(f"{url}/status").json()["used"] == 0
+        client.post(f"{url}/decisions", json=[case("de", 290.0, "DE"), case("de2", 280.0, "DE")])
+        got = client.post(f"{url}/next", json={"reviewer": "lee"}).json()["case"]
+        assert (got["id"], got["segment"]) == ("de", "DE")
+        client.post(f"{url}/claims", json={"id": "de", "reviewer": "lee"})
         got = client.post(f"{url}/next", json={"reviewer": "kim"}).json()["case"]
-        client.post(f"{url}/releases", json={"id": got["id"], "reviewer": "kim", "decline": True})
-        again = client.post(f"{url}/next", json={"reviewer": "kim"}).json()["case"]
-        assert again["id"] != got["id"]
+        assert got["id"] == "7"
+        client.post(f"{url}/releases", json={"id": "7", "reviewer": "kim", "decline": True})
+        # A free case that fits nobody who asks keeps nobody from the next one.
+        assert client.post(f"{url}/next", json={"reviewer": "kim"}).json()["case"]["id"] == "6"
+        client.post(f"{url}/outcomes", json={"id": "de", "reviewer": "lee", "rare": True})
+        got = client.post(f"{url}/next", json={"reviewer": "lee"}).json()["case"]
+        assert got["id"] == "de2"
+        assert client.get(f"{url}/status").json()["used"] == 4
+    assert problems(address) == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 import math
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -150,13 +151,15 @@ class PullController(BudgetController):
             self._wait(WaitingCase(id, score, self.now))
             return True
 
-    def next(self, *, at: Any) -> WaitingCase | None:
+    def next(self, *, at: Any, among: Callable[[Any], bool] | None = None) -> WaitingCase | None:
         """Return the most worthwhile case, and take a slot for it.
 
         Parameters
         ----------
         at : float or datetime
             When somebody asks.
+        among : callable, default=None
+            Whether who asks is able to do the case with an id; the others are left to others.
 
         Returns
         -------
@@ -169,9 +172,15 @@ class PullController(BudgetController):
             if not self._reach(moment):
                 return None
             if not self._flagged:
-                if not self._ranked or not self._take(-self._ranked[0][0], 0, moment):
+                able = (
+                    (n_ahead, number)
+                    for n_ahead, (_, number) in enumerate(self._ranked)
+                    if among is None or among(self._waiting[number].id)
+                )
+                n_ahead, number = next(able, (0, None))
+                if number is None or not self._take(self._waiting[number].score, n_ahead, moment):
                     return None
-                self._flag(self._leave(self._ranked[0][1]))
+                self._flag(self._leave(number))
             case = self._flagged.pop(0)
             self._here.discard(case.id)
             return case

@@ -59,7 +59,7 @@ class GroupMaker:
     def add_change(self, kind: int, body: dict[str, Any], key_id: str | None) -> dict[str, Any]:
         """Append an event and make its change, or hand out a case; return where the log stands."""
         if kind == log.PULLED:
-            self._hand_out(key_id)
+            self._hand_out(key_id, body.get("segments"))
             return {"seq": self.last_seq, "at": self._at}
         entity = body.get("entity")  # a column of its own, which can be erased
         body = {name: value for name, value in body.items() if name != "entity"}
@@ -84,14 +84,22 @@ class GroupMaker:
         self.entries.append(event)
         return event
 
-    def _hand_out(self, key_id: str | None) -> None:
+    def _hand_out(self, key_id: str | None, segments: list[str] | None) -> None:
         """Append the slot of the case that is worth it most, unless one with a slot is free."""
-        allowed = self._replica.settings.allowed_by(self._replica.controller.capacity)
+        replica = self._replica
+        allowed = replica.settings.allowed_by(replica.controller.capacity)
         self._n_free -= 1
-        is_asked = self._n_free < 0 and self._has_room(allowed, None)
-        case = self._replica.controller.next(at=self._at) if is_asked else None
-        if case is not None:
-            self._add_slot(case, ASKED, key_id, allowed)
+        if self._n_free < 0 and self._has_room(allowed, None):
+            among = None if segments is None else lambda id: self._segment(id) in segments
+            case = replica.controller.next(at=self._at, among=among)
+            if case is not None:
+                self._add_slot(case, ASKED, key_id, allowed)
+
+    def _segment(self, seq: int) -> str | None:
+        """Return the segment of a case that waits."""
+        body = "SELECT body FROM log WHERE queue = ? AND seq = ?"
+        [(columns,)] = self._replica.store.query(body, self._row.id, seq)
+        return self._replica.settings.segment_of(columns)
 
     def _add_slot(self, case: WaitingCase, code: int, key_id: str | None, allowed: int) -> None:
         """Append the slot of a case that waits; an erased one gets none, and is gone."""

@@ -243,7 +243,9 @@ class Replica:
     def _hand_out_again(self, entry: Entry) -> None:
         """Give the slot that the log gives; this version must give it to the same case."""
         self._due += self.flag_waiting(entry.at)
-        case = self._due.pop(0) if self._due else self.controller.next(at=entry.at)
+        # Who is able to do which case is not in the log: then it must only be worth its slot.
+        is_it = None if self.settings.segment is None else lambda id: id == entry.joined
+        case = self._due.pop(0) if self._due else self.controller.next(at=entry.at, among=is_it)
         if case is None or case.id != entry.joined:
             if entry.build == self.build and self.is_own:
                 raise ReplayError(f"Entry {entry.seq} of the log hands out another case.")

@@ -80,11 +80,6 @@ class FlaggedCase(NamedTuple):
         """The id of the case."""
         return str(self.entry.case_id)
 
-    def segment(self, settings: QueueSettings) -> str | None:
-        """Return the value of the column that names segments, as text."""
-        value = json.loads(self.entry.body or "{}").get(settings.segment)
-        return None if value is None else str(value)
-
 
 def _as_bool(value: Any) -> bool | None:
     return None if value is None else bool(value)
@@ -215,7 +210,7 @@ def to_review(call: Call, view: QueueView, cases: list[FlaggedCase]) -> list[Rev
             settings.periods.bounds(case.entry.period)[1], case.entry.period,
             [{**each, **hidden} for each in reasons[case.entry.seq]],
             case.holder, case.expires, case.assigned, case.outcome,
-            1 + case.n_joined, case.segment(settings),
+            1 + case.n_joined, settings.segment_of(case.entry.body),
             UNSET if view.is_blind else case.entry.code == PROBE,
         )
         for case in cases

@@ -18,7 +18,6 @@ from msgspec import Meta, Struct
 from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from ..assignment import assign
 from ..capacity import exact
 from ..online.decisions import PROBE
 from . import _reviews
@@ -33,8 +32,8 @@ from .store import CAPACITY, PULLED, QueueRow, Store
 _STAFF, _ASSIGNED = "staff", "assignment"  # who makes such changes, and what notes call them
 _UNITS = 1_000  # in a minute
 _TRIES = 5
-_MOST_READ = 2_000  # free cases, the first in working order: they are read while the lock is held
 _LONGEST_SEARCH = 5.0  # seconds for the best assignment of cases that take different times
+_FEW, _ALL = 200, 1 << 40  # free cases to look at: nearly always somebody may take one of the first
 
 
 class ReviewerBody(Struct, forbid_unknown_fields=True):
@@ -85,16 +84,15 @@ def read_reviewers(store: Store) -> list[Reviewer]:
 
 
 class Staff(NamedTuple):
-    """Who is there for a queue, what time each has left, and the cases that nobody holds.
+    """Who is there for a queue, what time each has left, and what they have declined.
 
-    Two that are equal have the same best assignment.
+    With two that are equal, the same cases have the same best assignment.
     """
 
     settings: QueueSettings
     minutes: float  # that a flag, or a unit of effort, takes
     people: list[Reviewer]
     room: dict[str, int]
-    cases: list[FlaggedCase]
     declined: set[tuple[int, str]]
 
     @classmethod
@@ -108,13 +106,9 @@ class Staff(NamedTuple):
             for holder, taken in _taken(store, other, begins):
                 if holder in room:
                     room[holder] = max(room[holder] - taken, 0)
-        order = _reviews.working_order(settings)
-        free = f"{FREE} ORDER BY {order} LIMIT {_MOST_READ}"
         declined = store.query("SELECT seq, reviewer FROM declined WHERE queue = ?", row.id)
-        return cls(
-            settings, Capacities(store, row.id).minutes, people, room,
-            find_flagged(store, row.id, free), set(map(tuple, declined)),
-        )  # fmt: skip
+        minutes = Capacities(store, row.id).minutes
+        return cls(settings, minutes, people, room, set(map(tuple, declined)))
 
     def time_of(self, case: FlaggedCase) -> int:
         """Return the thousandths of a minute that a case takes."""
@@ -122,42 +116,32 @@ class Staff(NamedTuple):
 
     def may_take(self, person: Reviewer, case: FlaggedCase) -> bool:
         """Whether a person has the skill and the time for a case, and has not declined it."""
-        is_able = person.segments is None or case.segment(self.settings) in person.segments
+        segments, columns = person.segments, case.entry.body
+        is_able = segments is None or self.settings.segment_of(columns) in segments
         has_time = self.time_of(case) <= self.room[person.name]
         return is_able and has_time and (case.entry.seq, person.name) not in self.declined
 
-    def cases_for(self, name: str, *, is_known: bool) -> list[FlaggedCase]:
-        """Return the free cases that a person may take, in the order of the work."""
-        if not is_known:
-            return [each for each in self.cases if (each.entry.seq, name) not in self.declined]
-        there = [each for each in self.people if each.name == name]
-        return [case for case in self.cases for each in there if self.may_take(each, case)]
-
-    def assign(self) -> list[tuple[FlaggedCase, str]]:
+    def assign(self, cases: list[FlaggedCase]) -> list[tuple[FlaggedCase, str]]:
         """Return who gets which case: the most worth that skills and time allow."""
-        cases, people = self.cases, self.people
-        allowed = np.array([[self.may_take(each, case) for each in people] for case in cases])
+        allowed = np.array([[self.may_take(each, case) for each in self.people] for case in cases])
         if not allowed.any():
             return []
         times = np.array([self.time_of(case) for case in cases])
-        room = np.array([self.room[each.name] for each in people])
-        if (times == times[0]).all():
-            gains = np.where(allowed, self._worth()[:, np.newaxis], -np.inf)
-            values = np.column_stack([np.zeros(len(cases)), gains])
-            limits = (room // times[0]).tolist()
-            columns = assign(values, limits, ids=[case.id for case in cases]) - 1
-        else:
-            columns = _pack(self._worth(), times, room, allowed)
-        chosen = zip(cases, columns, strict=True)
-        return [(case, people[column].name) for case, column in chosen if column >= 0]
+        room = np.array([self.room[each.name] for each in self.people])
+        columns = _pack(self._worth(cases), times, room, allowed)
+        return [
+            (case, self.people[column].name)
+            for case, column in zip(cases, columns, strict=True)
+            if column >= 0
+        ]
 
-    def _worth(self) -> Any:
+    def _worth(self, cases: list[FlaggedCase]) -> Any:
         """Return what each case is worth: its score, times its effort if scores are per effort.
 
         Where scores can be negative, they count from the lowest one. A probe has the score of the
         flag before it: by its own it would be left over, which would give it away.
         """
-        entries, of_work = [case.entry for case in self.cases], self.settings.of_work
+        entries, of_work = [case.entry for case in cases], self.settings.of_work
         efforts = np.array([entry.effort if of_work else 1.0 for entry in entries], float)
         is_other = [entry.code != PROBE for entry in entries]
         others = [entry.score for entry, is_it in zip(entries, is_other, strict=True) if is_it]
@@ -185,19 +169,26 @@ def _pack(worth: Any, times: Any, room: Any, allowed: Any) -> Any:
 
     All numbers are whole, so that the tolerance of the solver lets nobody have too much.
     """
-    n, m = allowed.shape
+    columns, most = np.full(len(worth), -1), int(room.sum() // times.min())
+    # No more cases than these fit, so of those for the same people only the best ones matter.
+    groups = np.unique(allowed, axis=0, return_inverse=True)[1].ravel()
+    ranked = [np.argsort(np.where(groups == group, -worth, np.inf)) for group in set(groups)]
+    n_own = np.bincount(groups)
+    kept = np.concatenate([rows[: min(most, n)] for rows, n in zip(ranked, n_own, strict=True)])
+    n, m = len(kept), len(room)
     found = milp(
-        -np.repeat(worth / worth.max(), m),
+        -np.repeat(worth[kept] / worth.max(), m),
         integrality=np.ones(n * m),
-        bounds=Bounds(0, allowed.ravel().astype(float)),
+        bounds=Bounds(0, allowed[kept].ravel().astype(float)),
         constraints=[
             LinearConstraint(sparse.kron(sparse.eye(n), np.ones((1, m))), ub=1),
-            LinearConstraint(sparse.kron(times[np.newaxis], sparse.eye(m)), ub=room),
+            LinearConstraint(sparse.kron(times[np.newaxis, kept], sparse.eye(m)), ub=room),
         ],
         options={"time_limit": _LONGEST_SEARCH, "mip_rel_gap": 0},
     )
     chosen = np.zeros((n, m)) if found.x is None else np.round(found.x).reshape(n, m)
-    return np.where(chosen.any(axis=1), chosen.argmax(axis=1), -1)
+    columns[kept] = np.where(chosen.any(axis=1), chosen.argmax(axis=1), -1)
+    return columns
 
 
 # --- following who is there -----------------------------------------------------------------------
@@ -271,6 +262,14 @@ def _is_unassigned(store: Store, row: QueueRow, at: float) -> bool:
     return not store.query(done, row.name, _ASSIGNED, begins)
 
 
+def _free_cases(
+    store: Store, row: QueueRow, settings: QueueSettings, most: int = _ALL
+) -> list[FlaggedCase]:
+    """Return the open cases that nobody holds, in working order."""
+    order = _reviews.working_order(settings)
+    return find_flagged(store, row.id, f"{FREE} ORDER BY {order} LIMIT ?", most)
+
+
 def assign_cases(
     store: Store, row: QueueRow, at: float, key_id: str = _STAFF
 ) -> list[tuple[FlaggedCase, str]]:
@@ -280,9 +279,12 @@ def assign_cases(
     """
     for _ in range(_TRIES):
         staff = Staff.read(store, row, at)
-        chosen = staff.assign()
+        chosen = staff.assign(_free_cases(store, row, staff.settings))
+        ids, is_it = json.dumps([case.id for case, _ in chosen]), store.is_listed
+        still = f"{FREE} AND {is_it.replace('case_id', 'log.case_id')}"
         with store.write():
-            if Staff.read(store, row, at) == staff:
+            [(n_free,)] = select_flagged(store, row.id, "count(*)", still, ids)
+            if Staff.read(store, row, at) == staff and n_free == len(chosen):
                 for case, name in chosen:
                     _reviews.hold(store, case, name, None, assigned=1)
                 vouch = [("claim", row.id, case.entry.seq) for case, _ in chosen]
@@ -407,32 +409,45 @@ async def next_case(call: Call, body: NextBody) -> Next:
     """Claim the next case in working order: one that the reviewer holds, or else a free one.
 
     A reviewer whose minutes are known gets no more than these, and only what they are able to do.
-    In a queue where cases wait, the most worthwhile one gets a slot if there is no such case.
+    In a queue where cases wait, the most worthwhile of these gets a slot if no case is free.
     """
-    found, may_pull = await call.service.ask(_claim_next, call, body)
-    if may_pull:
-        await call.change(Request(kind=PULLED))
+    found, pull = await call.service.ask(_claim_next, call, body)
+    if pull is not None:
+        await call.change(pull)
         found, _ = await call.service.ask(_claim_next, call, body)
     return found
 
 
-def _claim_next(call: Call, body: NextBody) -> tuple[Next, bool]:
-    """Return the next case, and whether one that waits may get a slot because there is none."""
+def _claim_next(call: Call, body: NextBody) -> tuple[Next, Request | None]:
+    """Return the next case; if there is none but time, the request for one that waits."""
     store, reviewer, view = call.store, call.reviewer(body.reviewer), QueueView(call, call.row)
     with store.write():
-        order = _reviews.working_order(view.settings)
+        order, pull = _reviews.working_order(view.settings), None
         mine = f"{OPEN} AND claim.reviewer = ? ORDER BY {order} LIMIT 1"
-        found, has_time = find_flagged(store, view.row.id, mine, reviewer), False
+        found = find_flagged(store, view.row.id, mine, reviewer)
         if not found:
-            staff = Staff.read(store, view.row, view.at)
-            people = [each.name for each in read_reviewers(store)]
-            found = staff.cases_for(reviewer, is_known=reviewer in people)
-            needed = _time(view.settings, staff.minutes, None)
-            has_time = reviewer not in people or staff.room.get(reviewer, -1) >= needed
-            # What only others are able to do is left to them, before another slot is used.
-            has_time = has_time and not staff.cases_for(reviewer, is_known=False)
+            found, pull = _find_next(store, view, reviewer)
         for case in found[:1]:
             _reviews.take(call, case, reviewer, body.seconds)
             found = find_flagged(store, view.row.id, "log.seq = ?", case.entry.seq)
-    may_pull = has_time and not found and view.settings.within is not None
-    return Next(next(iter(_reviews.to_review(call, view, found)), None)), may_pull
+    return Next(next(iter(_reviews.to_review(call, view, found)), None)), pull
+
+
+def _find_next(
+    store: Store, view: QueueView, reviewer: str
+) -> tuple[list[FlaggedCase], Request | None]:
+    """Return free cases that a reviewer may take, or else the request for one that waits."""
+    staff = Staff.read(store, view.row, view.at)
+    if reviewer not in [each.name for each in read_reviewers(store)]:
+        staff.people.append(Reviewer(reviewer, 0, None, None, None))
+        staff.room[reviewer] = _ALL
+    person = next((each for each in staff.people if each.name == reviewer), None)
+    if person is None:
+        return [], None
+    for most in (_FEW, _ALL):
+        free = _free_cases(store, view.row, view.settings, most)
+        if found := [case for case in free if staff.may_take(person, case)]:
+            return found, None
+    has_time = staff.room[reviewer] >= _time(view.settings, staff.minutes, None)
+    asked = Request(kind=PULLED, change={"segments": person.segments})
+    return [], asked if has_time and view.settings.within is not None else None

@@ -107,6 +107,11 @@ class QueueSettings(NamedTuple):
         """The name of the capacity in requests: how many flags, or how much effort."""
         return "effort" if self.of_work else "count"
 
+    def segment_of(self, columns: str | None) -> str | None:
+        """Return the segment of a case, as text; its columns are JSON, or gone."""
+        value = json.loads(columns or "{}").get(self.segment)
+        return None if value is None else str(value)
+
     def amount(self, flags: int, work: int) -> float:
         """Return what counts of flags and of work, as the database counts them."""
         return work / WORK_UNITS if self.of_work else flags
