@@ -238,20 +238,21 @@ def _estimate(
     most_below = None if n_cases is None else n_cases - reviews.count(not_missed)
     everyone = np.ones(reviews.is_rare.size, dtype=int)
     below = _rare_below(reviews, everyone > 0, most_below, error)
-    found, missed, *others = found_and_missed(reviews, everyone, below)
+    amounts = found_and_missed(reviews, everyone, below)
+    found, missed = amounts[:2]
     hits = reviews.count(probed & reviews.is_rare)
     at_most = found + reviews.count(by_score & reviews.is_unknown)
-    rare = [found + missed + hits, found + below.low, at_most + below.high]
-    shares = [min(each / n_cases, 1.0) if n_cases else math.nan for each in rare]
+    rare = np.array([found + missed + hits, found + below.low, at_most + below.high])
+    share, low, high = np.minimum(rare / (n_cases or math.nan), 1.0).tolist()
     return MissedEstimate(
         reviews.count(probed),
         hits,
         reviews.count((reviews.is_selected | probed) & reviews.is_unknown),
-        int(found),
-        missed,
-        *others,
-        *shares,
-        confidence=confidence,
+        *amounts,
+        share,
+        low,
+        high,
+        confidence,
         challenger=_judge_challenger(reviews, error),
         value=in_values(reviews, n_cases, error, largest),
     )

@@ -22,6 +22,8 @@ from .._core.work import check_values
 NOT_REVIEWED = (NOT_SELECTED, "below threshold", "capacity used up", "capacity used up elsewhere")
 #: Reasons of rows that are not cases: a case that comes a second time, or was not decided.
 NO_CASES = ("seen before", "moment refused")
+#: What was found by score, the estimate, low and high of what is missed, and of the share found.
+Amounts = tuple[Any, float, float, float, float, float, float]
 
 
 @dataclass(frozen=True)
@@ -182,11 +184,8 @@ def known_estimate(reviews: Reviews, weights: Any) -> float:
     return float(np.sum(weights[hits] / chances))
 
 
-def found_and_missed(reviews: Reviews, weights: Any, below: Interval) -> list[float]:
-    """Return what is found and missed, in cases or in values, given an interval for all below.
-
-    What was found by score; estimate, low and high of what is missed; the same of the share found.
-    """
+def found_and_missed(reviews: Reviews, weights: Any, below: Interval) -> Amounts:
+    """Return what is found and missed, in cases or in values, given an interval for all below."""
     probed, rare = reviews.is_probe, reviews.is_rare
     by_score, maybe = reviews.is_selected & ~probed, rare | reviews.is_unknown
     hits, most, found, at_most = (
@@ -194,7 +193,7 @@ def found_and_missed(reviews: Reviews, weights: Any, below: Interval) -> list[fl
         for mask in (probed & rare, probed & maybe, by_score & rare, by_score & maybe)
     )
     estimate = known_estimate(reviews, weights)
-    return [
+    return (
         found,
         estimate - hits,
         max(below.low - most, 0.0),
@@ -202,7 +201,7 @@ def found_and_missed(reviews: Reviews, weights: Any, below: Interval) -> list[fl
         share_found(found, hits, estimate, otherwise=math.nan),
         share_found(found, hits, below.high, otherwise=0.0),
         share_found(at_most, most, max(below.low, most), otherwise=1.0),
-    ]
+    )
 
 
 def share_found(found: float, hits: float, rare_below: float, *, otherwise: float) -> float:

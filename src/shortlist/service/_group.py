@@ -98,7 +98,7 @@ class GroupMaker:
     def _segment(self, seq: int) -> str | None:
         """Return the segment of a case that waits."""
         body = "SELECT body FROM log WHERE queue = ? AND seq = ?"
-        [(columns,)] = self._replica.store.query(body, self._row.id, seq)
+        [(columns,)] = self._replica.store.query(body, self.row.id, seq)
         return self._replica.settings.segment_of(columns)
 
     def _add_slot(self, case: WaitingCase, code: int, key_id: str | None, allowed: int) -> None:
