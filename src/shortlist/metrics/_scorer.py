@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -198,25 +197,12 @@ def _check_mask(is_rare: ArrayLike) -> Mask:
 # --- out of fold ---
 
 
-@dataclass(frozen=True)
-class OutOfFoldDetection:
-    """What a capacity finds, by scores out of fold; made by :func:`out_of_fold_detection`.
-
-    Attributes
-    ----------
-    detection : float
-        Share of the rare items that are found, of all folds together.
-    low, high : float
-        Confidence interval of the detection by one of these models on new items.
-    n_rare, n_items : int
-        Numbers of rare items and of items.
-    """
+class OutOfFold(NamedTuple):
+    """The share of the rare items that are found, and both ends of its confidence interval."""
 
     detection: float
     low: float
     high: float
-    n_rare: int
-    n_items: int
 
 
 def out_of_fold_detection(
@@ -227,7 +213,7 @@ def out_of_fold_detection(
     *,
     confidence: float = 0.95,
     groups: ArrayLike | None = None,
-) -> OutOfFoldDetection:
+) -> OutOfFold:
     """Measure what a capacity finds from scores out of fold, without any rows held out.
 
     Each fold has a model of its own, whose scores need not be comparable with those of the others.
@@ -253,8 +239,9 @@ def out_of_fold_detection(
 
     Returns
     -------
-    OutOfFoldDetection
-        With `detection`, `low`, `high` and `n_rare`.
+    OutOfFold
+        Named tuple ``(detection, low, high)``: the share of the rare items that are found, of all
+        folds together, and the confidence interval of what one of these models finds on new items.
 
     Notes
     -----
@@ -280,8 +267,8 @@ def out_of_fold_detection(
     ...     folds=[0, 0, 0, 0, 1, 1, 1, 1],
     ...     capacity=Capacity.fraction(0.25),
     ... )
-    >>> round(found.detection, 3), found.n_rare
-    (0.667, 3)
+    >>> round(found.detection, 3)
+    0.667
     """
     rare, numbers = np.asarray(is_rare).astype(bool), np.asarray(folds)
     values = np.asarray(scores, dtype=np.float64)
@@ -305,13 +292,7 @@ def out_of_fold_detection(
         wider = _stretch(found, together[known][rare])
         low = max(0.0, detection - wider * (detection - low))
         high = min(1.0, detection + wider * (high - detection))
-    return OutOfFoldDetection(
-        detection=detection,
-        low=low,
-        high=high,
-        n_rare=int(np.count_nonzero(rare)),
-        n_items=rare.size,
-    )
+    return OutOfFold(detection, low, high)
 
 
 def _places(scores: Floats, folds: Rows) -> Floats:

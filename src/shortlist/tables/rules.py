@@ -179,8 +179,8 @@ def _compared(
     """Measure the rule of a model, its lists of the rows of each fold, and other rules."""
     capacity = model.flag_capacity
     listed = out_of_fold_detection(is_rare, -np.argsort(order), folds, capacity, groups=groups)
-    n_listed = capacity.max_flags(listed.n_items, rare_share(is_rare))
-    n_found = listed.detection * listed.n_rare
+    n_listed = capacity.max_flags(is_rare.size, rare_share(is_rare))
+    n_found = listed.detection * int(is_rare.sum())
     as_list = RuleResult(
         AS_LIST,
         n_listed,
