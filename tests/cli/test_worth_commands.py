@@ -105,31 +105,21 @@ def test_too_much_work_prints_nothing(folder, monkeypatch):
     assert result.stdout == ""
 
 
-def test_flags_stop_above_a_budget_and_below_a_worth(folder, tmp_path):
-    """Too much work writes nothing; flags that are not worth it are left out, and counted."""
+def test_flags_stop_above_a_budget(folder, tmp_path):
+    """Too much work writes nothing."""
     asked = ("flag", folder / "work.model", folder / "new.csv", "-o", tmp_path / "flags.csv")
     refused("would take more than 50 minutes", *asked, "--budget", 50, code=4)
     assert not (tmp_path / "flags.csv").exists()
-    result = done(*asked, "--worth", 3)
+
+
+def test_flags_bring_what_the_fit_asked_for(folder, tmp_path):
+    """The score of a flag is what it brings per unit of effort."""
+    model = tmp_path / "least.model"
+    done("fit", folder / "old.csv", *FIT, *WORK, "--fraction", 0.1, "--worth", 3, "-o", model)
+    done("flag", model, folder / "new.csv", "-o", tmp_path / "flags.csv")
     flags = pd.read_csv(tmp_path / "flags.csv")
     assert flags.score[flags.flagged == 1].min() >= 3
-    assert "do not reach --worth 3 are not flagged" in result.stderr
-    assert "shortlist check" not in result.stderr
-
-
-def test_a_least_worth_counts_everywhere(folder, tmp_path):
-    """`evaluate` leaves out the same flags as `flag`, and other budgets spend no more."""
-    model, table, least = folder / "work.model", folder / "new.csv", ("--worth", 2.5)
-    done("flag", model, table, *least, "-o", tmp_path / "flags.csv")
-    flags = pd.read_csv(tmp_path / "flags.csv").flagged.sum()
-    plain = json.loads(done("evaluate", model, table, "--json").stdout)
-    strict = json.loads(done("evaluate", model, table, *least, "--json").stdout)
-    assert strict["flag_rate"] * 1_000 == pytest.approx(flags)
-    assert strict["flag_rate"] < plain["flag_rate"]
-    points = strict["money"]["points"]
-    spent = [point["effort"] for point in points]
-    assert spent[0] <= 150
-    assert spent[-1] == spent[-2] < 600
+    assert (flags.score < 3).any()
 
 
 def test_a_case_larger_than_all_of_the_fit_is_never_flagged(folder, tmp_path):

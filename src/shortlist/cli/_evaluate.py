@@ -37,7 +37,6 @@ def evaluate(
     value: options.Column = None,
     effort: options.Column = None,
     budget: options.Number = None,
-    worth: options.Number = None,
     read: options.Read = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -102,7 +101,7 @@ def evaluate(
         _print_missed(missed, as_json)
         return
     assert data is not None
-    work = options.work_from(value, effort, worth, budget)
+    work = options.work_from(value, effort, None, budget)
     with shell.progress("reading") as show:
         known = options.same_named(asked, evaluate_table)
         result = evaluate_table(loaded, data, reading=reading, work=work, on_progress=show, **known)
