@@ -115,11 +115,12 @@ def test_flags_stop_above_a_budget(folder, tmp_path):
 def test_flags_bring_what_the_fit_asked_for(folder, tmp_path):
     """The score of a flag is what it brings per unit of effort."""
     model = tmp_path / "least.model"
-    done("fit", folder / "old.csv", *FIT, *WORK, "--fraction", 0.1, "--worth", 3, "-o", model)
+    limit = ("--value", "amount", "--fraction", 0.1, "--worth", 30)
+    done("fit", folder / "old.csv", *FIT, *limit, "-o", model)
     done("flag", model, folder / "new.csv", "-o", tmp_path / "flags.csv")
     flags = pd.read_csv(tmp_path / "flags.csv")
-    assert flags.score[flags.flagged == 1].min() >= 3
-    assert (flags.score < 3).any()
+    assert flags.score[flags.flagged == 1].min() >= 30
+    assert (flags.score < 30).any()
 
 
 def test_a_case_larger_than_all_of_the_fit_is_never_flagged(folder, tmp_path):
