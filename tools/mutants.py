@@ -48,6 +48,7 @@ PACKED = ("tests/service/test_gates.py", "-k", "all_kinds")
 TURNOUT = ("tests/thresholds/test_turnout.py",)
 INVITED = ("tests/tables/test_turnout_lists.py",)
 DURABLE = ("tests/stream/test_stream_file.py",)
+KAFKA = ("tests/stream/test_kafka.py", "-k", "not kills")
 SWAP = ("tests/service/test_swap.py",)
 CLOCK = ("tests/service/test_clock.py",)
 SHADOW = ("tests/service/test_shadow.py", "-k", "sqlite or missing or complete or verdict")
@@ -261,6 +262,10 @@ MUTANTS = [
     Mutant("the log of a deleted file is read", "service/stream_file.py", ', Path(f"{path}-wal")):', "):", DURABLE),
     Mutant("hard links accepted", "service/stream_file.py", "if found.st_nlink != 1:", "if found.st_nlink < 1:", DURABLE),
     Mutant("the file is not locked", "service/stream_file.py", "            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)\n", "            pass\n", DURABLE),
+    Mutant("a message counts as answered before it is", "service/kafka.py", "                yield [self._line(each) for each in messages]\n                for each in messages:\n                    self.position[self._name(each.partition())] = each.offset() + 1\n", "                for each in messages:\n                    self.position[self._name(each.partition())] = each.offset() + 1\n                yield [self._line(each) for each in messages]\n", KAFKA),
+    Mutant("a message without an id is new each time", "service/stream.py", "given = getattr(line, \"place\", None) if given is None else given", "pass", KAFKA),
+    Mutant("answers that were not taken are forgotten", "service/kafka.py", "if self._producer.flush(_SECONDS) or self._failed:", "if self._producer.flush(_SECONDS) < 0:", KAFKA),
+    Mutant("a position without its decisions", "service/stream_file.py", "            with writing(self._replica) as maker:\n                for source, place in answered.items():", "            with self._store.write():\n                for source, place in answered.items():\n                    self._store.put(\"source\", {\"source\": source, \"answered\": place}, (\"source\",))\n            with writing(self._replica) as maker:\n                for source, place in {}.items():", KAFKA),
     Mutant("an empty file is new", "service/stream_file.py", "if not found.st_size:", "if False:", DURABLE),
     Mutant("replay not compared", "service/_replica.py", "if differs and (", "if False and (", DURABLE),
     Mutant("a late line opens its own period", "service/_group.py", "self._at = max(at, self._at)", "self._at = at", DURABLE),

@@ -10,6 +10,7 @@ from typing import Any
 
 #: The extra of `pip install 'shortlist[...]'` that brings each optional package.
 EXTRAS = {
+    "confluent_kafka": "kafka",
     "dask": "dask",
     "distributed": "dask",
     "imblearn": "smote",

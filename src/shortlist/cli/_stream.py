@@ -40,6 +40,7 @@ def stream(
     worth: options.Number = None,
     entity: options.Text = None,
     allow: Annotated[list[str] | None, typer.Option(metavar="TEXT", show_default=False)] = None,
+    kafka: Annotated[str | None, typer.Option(metavar="ADDRESS")] = None,
     read: options.Read = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -73,6 +74,9 @@ def stream(
         Field with the moment of a line, such as --time opened; without it, now.
     sync
         Wait for the disk. Otherwise a power cut may lose decisions.
+    kafka
+        Read a topic instead of lines, and answer to another one (without it, to the output), such
+        as --kafka localhost:9092/cases/decisions.
     adopt
         Continue from a state of another model or capacity.
     allow
@@ -117,7 +121,7 @@ def stream(
         if durable.n_before:
             typer.echo(f"Resuming {state}: {durable.n_before:,} cases were decided.", err=True)
         fields = {"id_field": id, "time_field": time, "entity_field": one_case.get("entity")}
-        summary = _run(loaded, durable, reading=reading, **fields)
+        summary = _run(loaded, durable, kafka, reading=reading, **fields)
         left = getattr(durable.controller, "remaining", None)
     if as_json:
         shell.print_json(summary, err=True)
@@ -128,15 +132,22 @@ def stream(
         typer.echo(said, err=True)
 
 
-def _run(model: TableModel, durable: DurableController, **fields: Any) -> StreamSummary:
+def _run(
+    model: TableModel, durable: DurableController, kafka: str | None, **fields: Any
+) -> StreamSummary:
+    from ..service.kafka import Kafka
     from ..service.stream import run_stream
 
-    out = typer.get_binary_stream("stdout")
+    out: Any = typer.get_binary_stream("stdout")
+    source: Any = _source()
+    if kafka is not None:
+        source = Kafka(kafka, durable.answered)
+        out = source if source.has_answers else out
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("once")  # a long stream would repeat them
             tell = lambda finding: shell.tell((), [finding])  # noqa: E731
-            return run_stream(model, durable, _source(), out, on_finding=tell, **fields)
+            return run_stream(model, durable, source, out, on_finding=tell, **fields)
     except KeyboardInterrupt:
         durable.save()
         typer.echo("Error: Interrupted. All decisions are saved.", err=True)

@@ -121,6 +121,12 @@ CREATE TABLE snapshot (
     state TEXT NOT NULL
 );
 
+-- How far each source of messages has been answered by a stream.
+CREATE TABLE source (
+    source TEXT PRIMARY KEY,
+    answered BIGINT NOT NULL
+);
+
 -- The work of reviewers: who they are, and who holds which case, by its entry in the log. A claim
 -- without an end lasts until the case is released; whoever closed a case keeps it.
 CREATE TABLE reviewer (

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any, BinaryIO
+from typing import Any
 
 from .._core.files import flattened
 from .._core.validation import parse_moment, to_seconds
@@ -189,6 +189,7 @@ class LineReader:
             if self._expected:
                 self._expected = {f: why for f, why in self._expected.items() if f not in fields}
             given = fields.get(self._id_field) if self._id_field is not None else None
+            given = getattr(line, "place", None) if given is None else given
             shown = given if isinstance(given, (str, int)) else None
             id, at = _id(given, self._id_field), fields.get(self._time_field, now)
             at = parse_moment(at) if isinstance(at, str) else to_seconds(now if at is None else at)
@@ -248,8 +249,8 @@ class StreamSummary:
 def run_stream(
     model: TableModel,
     durable: DurableController,
-    source: int,
-    out: BinaryIO,
+    source: Any,
+    out: Any,
     *,
     id_field: str | None = None,
     time_field: str = "at",
@@ -274,9 +275,9 @@ def run_stream(
         Scores the lines.
     durable : DurableController
         Decides; it must be open, in a ``with`` block.
-    source : int
-        File descriptor to read from.
-    out : binary file
+    source : int or Kafka
+        File descriptor to read from, or a topic.
+    out : binary file or Kafka
         Receives one JSON line per line read, in the same order. Blank lines are skipped.
     id_field, time_field, entity_field : str, str, str
         Fields with the id (None means the id column of the model, or "id"), the moment and the
@@ -298,13 +299,16 @@ def run_stream(
     loaded = LoadedModel(0, model, reading)
     reader = LineReader(loaded, id_field=id_field, time_field=time_field, entity=entity_field)
     monitor, tally, n_read = DriftMonitor(model), Counter[str](), 0
-    for lines in read_batches(source, most=batch):
+    is_topic = not isinstance(source, int)
+    for lines in source.batches(batch) if is_topic else read_batches(source, most=batch):
         with _uninterrupted():
             now, numbered = clock(), enumerate(lines, n_read + 1)
             items = [reader.read(number, line, now) for number, line in numbered if line.strip()]
             n_read += len(lines)
             _check_moments(items, durable.controller, now)
-            answers = list(_answer(durable, loaded.scored(items)))
+            answers = list(
+                _answer(durable, loaded.scored(items), source.position if is_topic else {})
+            )
             out.write(b"".join([json.dumps(answer).encode() + b"\n" for answer in answers]))
             out.flush()
             tally.update(answer.get("reason", "error") for answer in answers)
@@ -354,9 +358,11 @@ def _check_moments(items: list[Arrival], controller: Controller, now: float) -> 
                 latest = max(latest, item.at)
 
 
-def _answer(durable: DurableController, items: list[Arrival]) -> Iterator[dict[str, Any]]:
+def _answer(
+    durable: DurableController, items: list[Arrival], answered: dict[str, int]
+) -> Iterator[dict[str, Any]]:
     """Decide about the valid items, and yield the answers to all."""
-    decided = iter(durable.decide([item for item in items if item.error is None]))
+    decided = iter(durable.decide([item for item in items if item.error is None], answered))
     for item in items:
         answer: dict[str, Any] = {"line": item.line, "id": item.shown}
         if item.error is None:

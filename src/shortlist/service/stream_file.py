@@ -163,22 +163,25 @@ class DurableController:
             maker.add_event(CAPACITY, body, COMMAND)
             maker.add_start()
 
-    def decide(self, arrivals: list[Arrival]) -> list[tuple[Entry, bool]]:
+    def decide(
+        self, arrivals: list[Arrival], answered: dict[str, int] | None = None
+    ) -> list[tuple[Entry, bool]]:
         """Decide about valid items in order, and return once the decisions are on disk.
 
         Returns entries of the log, and whether each item was known before. An item without an id is
-        new; a known id gets its first answer.
+        new; a known id gets its first answer. How far a source has been answered is written in the
+        same transaction.
         """
         if self.failed:
             raise StateFileError(
                 f"An earlier write to {self._store.path} failed. Open it again: every decision "
                 "returned so far is in it."
             )
-        if not arrivals:
+        if not arrivals and not answered:
             return []
         self.failed = True  # until everything is on disk
         with _errors(self._store.path):
-            decided = self._decide(arrivals)
+            decided = self._decide(arrivals, answered or {})
         self.failed = False
         return decided
 
@@ -195,10 +198,19 @@ class DurableController:
                 maker.saves = True
             self._saved = self._replica.seq
 
-    def _decide(self, arrivals: list[Arrival]) -> list[tuple[Entry, bool]]:
+    @property
+    def answered(self) -> dict[str, int]:
+        """How far each source has been answered."""
+        return dict(self._store.query("SELECT source, answered FROM source"))
+
+    def _decide(
+        self, arrivals: list[Arrival], answered: dict[str, int]
+    ) -> list[tuple[Entry, bool]]:
         known, new = find_known(self._store, self._replica.queue, arrivals)
-        if new:
+        if new or answered:
             with writing(self._replica) as maker:
+                for source, place in answered.items():
+                    self._store.put("source", {"source": source, "answered": place}, ("source",))
                 maker.add_cases(new)
             for each, entry in zip(new, maker.entries, strict=True):
                 each.answer = known[each.case_id] = entry
