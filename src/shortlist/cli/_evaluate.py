@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -24,7 +23,9 @@ _A_FEW = 0.01
 
 def evaluate(
     model: options.Model,
-    data: Annotated[Path | None, typer.Argument(metavar="[DATA]", parser=options.path)] = None,
+    data: Annotated[
+        options.Table | None, typer.Argument(metavar="[DATA]", parser=options.path)
+    ] = None,
     target: options.Column = None,
     find: options.Number = None,
     segment: options.Column = None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def inspect(
-    file: Annotated[Path, typer.Argument(metavar="FILE", parser=options.path)],
+    file: Annotated[options.Table, typer.Argument(metavar="FILE", parser=options.path)],
     drop: options.Columns = None,
     read: options.Read = None,
     as_json: options.AsJson = False,

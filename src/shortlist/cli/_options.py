@@ -98,12 +98,16 @@ def path(text: str) -> Any:
         raise typer.BadParameter(str(error)) from None
 
 
+class Table(Any):
+    """A file, or a table of a database; not a `Path`, which some versions of typer convert."""
+
+
 Model = Annotated[Path, typer.Argument(metavar="MODEL")]
-Data = Annotated[Path, typer.Argument(metavar="DATA", parser=path)]
+Data = Annotated[Table, typer.Argument(metavar="DATA", parser=path)]
 NewFile = Annotated[Path, _taking("FILE", "--out", "-o")]
-Out = Annotated[Path | None, _taking("FILE", "--out", "-o", parser=path)]
+Out = Annotated[Table | None, _taking("FILE", "--out", "-o", parser=path)]
 AsJson = Annotated[bool, typer.Option("--json")]
-File = Annotated[Path | None, _taking("FILE", parser=path)]
+File = Annotated[Table | None, _taking("FILE", parser=path)]
 Text = Annotated[str | None, _taking("TEXT")]
 Column = Annotated[str | None, _taking("COLUMN")]
 Columns = Annotated[list[str] | None, _taking("COLUMNS")]
