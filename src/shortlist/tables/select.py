@@ -43,20 +43,12 @@ from .schema import TableRows, WorkColumns
 
 pd = load_extra("pandas", needed_for="Reading tables")
 
-#: The columns of a list besides the id and those carried along, and their types in a file.
+#: The columns that a list may have besides the id and those carried along, and their types in a
+#: file. With probes: how a row got its place, and with which probability; with tiers: which one.
 _COLUMNS = {
-    "rank": "int64",
-    "row": "int64",
-    "score": "double",
-    "probability": "double",
-    "reasons": "string",
-}
-#: With probes: how a row got its place, and with which probability; with tiers: which one.
-_MORE_COLUMNS = {
-    "selected_by": "string",
-    "inclusion": "double",
-    "tier": "string",
-    "events": "int64",
+    **dict.fromkeys(("rank", "row", "events"), "int64"),
+    **dict.fromkeys(("score", "probability", "inclusion"), "double"),
+    **dict.fromkeys(("reasons", "selected_by", "tier"), "string"),
 }
 #: Rows that are held besides those of the list, until the last ones are dropped.
 _SPARE = 1 << 16
@@ -218,13 +210,23 @@ def select_rows(
         time=time,
         rule=rule or EntityCases(window=DAY),
         widens=True,
-        taken={**_COLUMNS, **_MORE_COLUMNS},
+        taken=_COLUMNS,
         reading=reading,
         on_progress=lambda n_rows: on_progress(f"{n_rows:,} rows scored", 0, 0),
     )
     ranking = _Ranking(read, length.most_rows())
-    places, more = length.places(ranking)
-    listed, notes = ranking.cases.take(places), ranking.notes
+    places, how = length.places(ranking)
+    listed, more = ranking.cases.take(places), dict[str, Any]()
+    if reasons:
+        more["reasons"] = reasons_for(model, listed.X, on_progress=on_progress)
+    if entity is not None:
+        more["events"] = ranking.n_events[listed.numbers]
+    return _selection(ranking, listed, more | how)
+
+
+def _selection(ranking: _Ranking, listed: TableRows, more: dict[str, Any]) -> Selection:
+    """Return a list with its further columns, and with notes."""
+    read, model, notes = ranking.read, ranking.model, ranking.notes
     if listed.names is None and (n_copies := int(listed.X.duplicated().sum())):
         notes.append(
             f"{n_copies:,} rows of the list are copies of other rows in all columns that the model "
@@ -238,12 +240,10 @@ def select_rows(
         **named,
         "score": listed.scores,
         "probability": model.probabilities(listed.X) if has_probabilities else [None] * len(listed),
-        **({"reasons": reasons_for(model, listed.X, on_progress=on_progress)} if reasons else {}),
-        **({} if entity is None else {"events": ranking.n_events[listed.numbers]}),
         **more,
         **listed.carried(),
     }
-    types = {**_COLUMNS, **dict.fromkeys(named, "string"), **_MORE_COLUMNS, **read.types}
+    types = {**_COLUMNS, **dict.fromkeys(named, "string"), **read.types}
     return Selection(
         {name: list(pd.Series(column, dtype=object)) for name, column in columns.items()},
         {name: types[name] for name in columns},
