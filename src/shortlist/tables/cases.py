@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, Self
@@ -51,7 +52,7 @@ class CaseReader:
 
     `keep` names columns to carry along, and `taken` those of the output. With `widens`, nothing is
     written before the end, and whole numbers may be followed by others. `entity` and `time` name
-    columns, and `rule` makes events of an entity one case. Attributes: the `id`
+    columns, and `given_rule` makes events of an entity one case. Attributes: the `id`
     column, the number of rows read so far, with how many of each segment, `types` of the columns
     carried along, the `monitor` and, at the end, `notes`.
     """
@@ -67,7 +68,7 @@ class CaseReader:
     turnout: str | None = None
     entity: str | None = None
     time: str | None = None
-    rule: EntityCases = field(default_factory=lambda: EntityCases(window=DAY))
+    given_rule: EntityCases | None = None
     taken: Collection[str] = ()
     widens: bool = False
     reading: ReadOptions | None = None
@@ -80,6 +81,11 @@ class CaseReader:
     def __post_init__(self) -> None:
         self.id = self.model.schema.id if self.id is None else self.id
         self.monitor = DriftMonitor(self.model)
+
+    @cached_property
+    def rule(self) -> EntityCases:
+        """What makes events one case; by default a day."""
+        return self.given_rule or EntityCases(window=DAY)
 
     def __iter__(self) -> Iterator[TableRows]:
         schema = self.model.schema

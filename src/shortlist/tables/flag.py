@@ -20,7 +20,7 @@ from ..exceptions import TooManyFlagsError
 from ..online import EntityCases
 from ._labels import RepeatedIds
 from ._source import ReadOptions
-from .cases import DAY, CaseReader
+from .cases import CaseReader
 from .model import TableModel
 from .monitor import Finding
 from .reasons import reasons_for, reasons_in_words
@@ -132,7 +132,7 @@ def flag_rows(
         exclude=exclude,
         entity=entity,
         time=time,
-        rule=rule or EntityCases(window=DAY),
+        given_rule=rule,
         taken=("row", *_DECIDED, "joined", "tier", "reasons"),
         reading=reading,
         on_progress=on_progress,

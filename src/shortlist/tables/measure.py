@@ -140,7 +140,7 @@ def evaluate_table(
     model = model.reading_work(work)
     options: dict[str, Any] = {"target": target, "segment": segment, "on_progress": on_progress}
     read = CaseReader(model, path, reading=reading, **options)
-    known, codes = model.fingerprints, GroupCodes()
+    known, codes = model.fingerprints, GroupCodes() if segment else None
     with Columns() as found:
         for rows in read:
             found.add(
@@ -150,7 +150,7 @@ def evaluate_table(
                 lifted=lift(model.list_scores(rows)),  # as lists have them
                 key=model.tie_keys(rows.X, rows.ids),
                 hashes=known.hashes_of(rows),
-                group=None if rows.segments is None else codes.of(rows.segments),
+                group=None if codes is None else codes.of(rows.segments),
                 **weighed_columns(model, rows),
             )
         rules = {"flagged": "this model", "by_default": BY_DEFAULT}
@@ -164,7 +164,7 @@ def evaluate_table(
         money = money_of(model, found, budget=work.budget)
         seen = known.seen_in(found)
         allowed = model.flag_capacity.max_flags(counted.n_items, counted.share)
-        groups = {} if segment is None else _by_group(codes, found, find, allowed)
+        groups = {} if codes is None else _by_group(codes, found, find, allowed)
     findings = read.monitor.findings()
     return replace(evaluation, seen=seen, money=money, findings=findings, **groups)
 

@@ -33,7 +33,7 @@ from ..worth import Worth, expected_worth
 from ._labels import RepeatedIds
 from ._source import ReadOptions
 from ._source import listed as listed_names
-from .cases import DAY, CaseReader
+from .cases import CaseReader
 from .columns import Feature, Place
 from .model import TableModel
 from .monitor import Finding
@@ -208,7 +208,7 @@ def select_rows(
         turnout=turnout if isinstance(turnout, str) else None,
         entity=entity,
         time=time,
-        rule=rule or EntityCases(window=DAY),
+        given_rule=rule,
         widens=True,
         taken=_COLUMNS,
         reading=reading,
