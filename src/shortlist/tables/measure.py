@@ -150,7 +150,7 @@ def evaluate_table(
                 lifted=lift(model.list_scores(rows)),  # as lists have them
                 key=model.tie_keys(rows.X, rows.ids),
                 hashes=known.hashes_of(rows),
-                group=None if codes is None else codes.of(rows.segments),
+                group=None if codes is None else codes.of(np.asarray(rows.segments)),
                 **weighed_columns(model, rows),
             )
         rules = {"flagged": "this model", "by_default": BY_DEFAULT}
