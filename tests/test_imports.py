@@ -52,6 +52,13 @@ def test_importing_the_package_imports_nothing_heavy():
     assert not loaded & (OPTIONAL | {"numba", "numpy", "scipy", "sklearn"})
 
 
+def test_model_files_need_no_clusters_and_no_tests():
+    """What skops imports along the way is left out, and can be imported afterwards."""
+    skops = "from shortlist._core.extras import load_skops; load_skops()"
+    assert not modules_after(skops) & {"dask", "pytest", "torch"}
+    assert "pytest" in modules_after(f"{skops}; import pytest")
+
+
 def test_using_the_library_imports_no_optional_package():
     """Except for those that scikit-learn itself imports."""
     public = "from shortlist import *; import shortlist.aware, shortlist.learners, shortlist.online"

@@ -32,9 +32,13 @@ EXTRAS = {
     "uvicorn": "service",
 }
 
-# skops asks scikit-learn for all its estimators, which imports every one of its modules, and one
-# of them imports PyTorch where that is installed: seconds and 200 MB that no model of ours needs.
-_NOT_NEEDED_BY_SKOPS = "sklearn.externals.array_api_compat.torch"
+# skops asks scikit-learn for all its estimators, which imports every one of its modules, and these
+# import PyTorch, Dask and pytest where they are installed: up to a second, and 200 MB.
+_NOT_NEEDED_BY_SKOPS = (
+    "sklearn.externals.array_api_compat.torch",
+    "sklearn.externals.array_api_compat.dask",
+    "pytest",
+)
 
 
 def load_extra(module: str, *, needed_for: str, otherwise: str = "") -> Any:
@@ -62,19 +66,18 @@ def load_extra(module: str, *, needed_for: str, otherwise: str = "") -> Any:
 
 
 def load_skops() -> Any:
-    """Import the reader and writer of model files, without importing PyTorch along the way."""
-    with _left_out(_NOT_NEEDED_BY_SKOPS):
+    """Import the reader and writer of model files, without what it does not need."""
+    with _left_out(*_NOT_NEEDED_BY_SKOPS):
         return load_extra("skops.io", needed_for="Reading or writing model files")
 
 
 @contextmanager
-def _left_out(module: str) -> Iterator[None]:
-    """Make the import of a module fail for a while, unless it has been imported already."""
-    if module in sys.modules:
-        yield
-        return
-    sys.modules[module] = None  # type: ignore[assignment]
+def _left_out(*modules: str) -> Iterator[None]:
+    """Make the import of modules fail for a while, unless they have been imported already."""
+    absent = [module for module in modules if module not in sys.modules]
+    sys.modules.update(dict.fromkeys(absent))  # type: ignore[arg-type]
     try:
         yield
     finally:
-        del sys.modules[module]
+        for module in absent:
+            del sys.modules[module]
