@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 msgspec = load_extra("msgspec", needed_for="Reading model files")
 
 #: The version of model files. It rises if another version of shortlist could misread a file.
-FORMAT_VERSION = 4
+FORMAT_VERSION = 5
 _FORMAT = "shortlist model"
 _MANIFEST, _MODEL, _ROWS = "manifest.json", "model.skops", "rows.bin"
 _NEEDED = (
