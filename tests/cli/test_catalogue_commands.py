@@ -1132,7 +1132,15 @@ entry(
 entry(
     "fit: a budget of millions",
     lambda d: [
-        *("fit", d.table(d.old.assign(work=20_000.5)), *FIT, "--effort", "work,unit=seconds"),
+        *(
+            "fit",
+            d.table(d.old.assign(work=20_000.5)),
+            *FIT,
+            "--effort",
+            "work",
+            "--unit",
+            "seconds",
+        ),
         *("--budget", "6000000", "--per", "1000", "-o", d.out("m")),
     ],
     0,

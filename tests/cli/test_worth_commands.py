@@ -13,7 +13,7 @@ from shortlist.cli import _stream, app
 from shortlist.datasets import make_fraud
 from shortlist.tables import _text_files
 
-WORK = ("--value", "amount", "--effort", "minutes,unit=minutes")
+WORK = ("--value", "amount", "--effort", "minutes", "--unit", "minutes")
 MODELS = ("work.model", "value.model")
 FIT = ("--target", "fraud", "--id", "case", "--learner", "logistic", "--folds", "1")
 
@@ -105,22 +105,31 @@ def test_too_much_work_prints_nothing(folder, monkeypatch):
     assert result.stdout == ""
 
 
-def test_flags_stop_above_a_budget(folder, tmp_path):
-    """Too much work writes nothing."""
+def test_flags_stop_above_a_budget_and_below_a_worth(folder, tmp_path):
+    """Too much work writes nothing; flags that are not worth it are left out, and counted."""
     asked = ("flag", folder / "work.model", folder / "new.csv", "-o", tmp_path / "flags.csv")
     refused("would take more than 50 minutes", *asked, "--budget", 50, code=4)
     assert not (tmp_path / "flags.csv").exists()
-
-
-def test_flags_bring_what_the_fit_asked_for(folder, tmp_path):
-    """The score of a flag is what it brings per unit of effort."""
-    model = tmp_path / "least.model"
-    limit = ("--value", "amount", "--fraction", 0.1, "--worth", 30)
-    done("fit", folder / "old.csv", *FIT, *limit, "-o", model)
-    done("flag", model, folder / "new.csv", "-o", tmp_path / "flags.csv")
+    result = done(*asked, "--worth", 3)
     flags = pd.read_csv(tmp_path / "flags.csv")
-    assert flags.score[flags.flagged == 1].min() >= 30
-    assert (flags.score < 30).any()
+    assert flags.score[flags.flagged == 1].min() >= 3
+    assert "do not reach --worth 3 are not flagged" in result.stderr
+    assert "shortlist check" not in result.stderr
+
+
+def test_a_least_worth_counts_everywhere(folder, tmp_path):
+    """`evaluate` leaves out the same flags as `flag`, and other budgets spend no more."""
+    model, table, least = folder / "work.model", folder / "new.csv", ("--worth", 2.5)
+    done("flag", model, table, *least, "-o", tmp_path / "flags.csv")
+    flags = pd.read_csv(tmp_path / "flags.csv").flagged.sum()
+    plain = json.loads(done("evaluate", model, table, "--json").stdout)
+    strict = json.loads(done("evaluate", model, table, *least, "--json").stdout)
+    assert strict["flag_rate"] * 1_000 == pytest.approx(flags)
+    assert strict["flag_rate"] < plain["flag_rate"]
+    points = strict["money"]["points"]
+    spent = [point["effort"] for point in points]
+    assert spent[0] <= 150
+    assert spent[-1] == spent[-2] < 600
 
 
 def test_a_case_larger_than_all_of_the_fit_is_never_flagged(folder, tmp_path):

@@ -38,6 +38,8 @@ def evaluate(
     value: options.Column = None,
     effort: options.Column = None,
     budget: options.Number = None,
+    worth: options.Number = None,
+    unit: str = "units",
     read: options.Read = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -102,7 +104,7 @@ def evaluate(
         _print_missed(missed, as_json)
         return
     assert data is not None
-    work = options.work_from(value, effort, None, budget)
+    work = options.work_from(value, effort, worth, budget, unit)
     with shell.progress("reading") as show:
         known = options.same_named(asked, evaluate_table)
         result = evaluate_table(loaded, data, reading=reading, work=work, on_progress=show, **known)

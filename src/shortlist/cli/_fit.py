@@ -33,6 +33,7 @@ def fit(
     effort: options.Column = None,
     budget: options.Number = None,
     worth: options.Number = None,
+    unit: str = "units",
     capacity: options.Count = None,
     per: options.Many = None,
     fraction: options.Number = None,
@@ -62,8 +63,8 @@ def fit(
     decide about single rows, and show what the capacity finds on rows that they had not seen.
 
     With --value and --effort the threshold is one of value * probability / effort, and the model
-    keeps the names of these columns. 480 minutes for every 10,000 cases are --effort
-    time,unit=minutes --budget 480 --per 10000.
+    keeps the names of these columns. 480 minutes for every 10,000 cases are --effort time
+    --budget 480 --unit minutes --per 10000.
 
     Example: shortlist fit cases.csv --target fraud --fraction 0.06 -o fraud.model
 
@@ -78,9 +79,9 @@ def fit(
     labelled_only
         Leave out rows without a label; otherwise they are an error.
     effort
-        The column that says how much work a case takes, such as --effort time; with its unit for
-        messages, and the most that a case can take: --effort time,unit=minutes,max=60. Default: the
-        most in the table; later cases that take more are never flagged.
+        The column that says how much work a case takes, such as --effort time; perhaps with the
+        most that a case can take: --effort time,max=60. Default: the most in the table; later cases
+        that take more are never flagged.
     learner
         auto (boosting, forests, a network and a logistic model together), or one of logistic,
         forest, boosting, svm, knn, kde, network. Learners that start with aware- (-linear, -svm,
@@ -135,7 +136,7 @@ def fit(
             n_jobs=jobs,
             memory=None if parts is None else str(parts),
             reading=options.read_options(read, drop, but=()),
-            work=options.work_from(value, effort, worth, None, "max"),
+            work=options.work_from(value, effort, worth, None, unit, "max"),
             on_progress=show,
             **options.same_named({**given, "capacity": limit}, fit_table),
         )

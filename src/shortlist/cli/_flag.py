@@ -34,6 +34,7 @@ def flag(
     entity: options.Column = None,
     time: options.Column = None,
     budget: options.Number = None,
+    worth: options.Number = None,
     act: options.Number = None,
     read: options.Read = None,
     as_json: options.AsJson = False,

@@ -48,9 +48,10 @@ HELP = {
     "simultaneous.",
     "value": "The column that says what a case is worth if it is rare, such as --value amount. A "
     "model that was fitted with it knows its name.",
-    "effort": "The column that says how much work a case takes, such as --effort minutes_needed; "
-    "with its unit for messages: --effort minutes_needed,unit=minutes ...",
-    "budget": "... and how much may be spent on all, such as --budget 480.",
+    "effort": "The column that says how much work a case takes, such as --effort minutes_needed "
+    "...",
+    "budget": "... and how much may be spent on all, such as --budget 480 ...",
+    "unit": "... in which unit, such as --unit minutes.",
     "worth": "Leave places empty for cases of less expected value per unit of effort (without "
     "--value and --effort: of less probability), such as --worth 1.5.",
     "reviews": "A table of reviews with probes, such as --reviews done.csv: says what is missed.",
@@ -230,14 +231,15 @@ def work_from(
     effort: str | None,
     worth: float | None,
     budget: float | None = None,
+    unit: str = "units",
     *also: str,
 ) -> WorkColumns:
     """Return the columns of values and efforts, and what may be spent."""
     from ..tables import WorkColumns
 
-    column, said = (None, {}) if effort is None else _column_and("effort", effort, "unit", *also)
+    column, said = (None, {}) if effort is None else _column_and("effort", effort, *also)
     most = _number(said["max"]) if "max" in said else None
-    return WorkColumns(value, column, budget, worth, said.get("unit", "units"), most)
+    return WorkColumns(value, column, budget, worth, unit, most)
 
 
 #: What only a fit asks for, and what there is not in JSON lines.

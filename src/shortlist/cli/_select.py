@@ -30,6 +30,7 @@ def select(
     effort: options.Column = None,
     budget: options.Number = None,
     worth: options.Number = None,
+    unit: str = "units",
     out: options.Out = None,
     keep: options.Columns = None,
     exclude: options.File = None,
@@ -97,7 +98,7 @@ def select(
             shell.open_model(model),
             data,
             reading=options.read_options(read),
-            work=options.work_from(value, effort, worth, budget),
+            work=options.work_from(value, effort, worth, budget, unit),
             on_progress=show,
             **options.same_named(given, select_rows),
         )

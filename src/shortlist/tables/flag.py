@@ -66,6 +66,7 @@ def flag_rows(
     exclude: Path | None = None,
     at_most: int | None = None,
     budget: float | None = None,
+    worth: float | None = None,
     act: float | None = None,
     reading: ReadOptions | None = None,
     on_progress: Callable[[int], None] | None = None,
@@ -109,6 +110,8 @@ def flag_rows(
         If more rows than this are flagged, a TooManyFlagsError is raised before they are written.
     budget : float, default=None
         The same for their work, for a model that was fitted with efforts.
+    worth : float, default=None
+        Leave out flags of less expected value per unit of effort.
     act : float, default=None
         Write a column `tier` as well: "act" for rows to act on at once, of which at least this
         share is rare, such as 0.9, with the confidence of the model; "review" for other flags; and
@@ -137,7 +140,7 @@ def flag_rows(
         reading=reading,
         on_progress=on_progress,
     )
-    job = _Job(model, cases, reasons, at_most, budget, act)
+    job = _Job(model, cases, reasons, at_most, budget, worth, act)
     decided = (job.decide(some) for some in cases if len(some))
     first = list(islice(decided, 1))  # now the types of the columns are known
     with TableWriter(file, format, job.types()) as output:
@@ -155,6 +158,7 @@ class _Job:
     reasons: bool
     at_most: int | None
     budget: float | None
+    worth: float | None
     act: float | None
 
     def __post_init__(self) -> None:
@@ -175,6 +179,9 @@ class _Job:
         decided = self.model.decide(cases, act=self.act)
         self.cases.monitor.add_flags(decided.flagged)
         flagged, scores = decided.flagged, np.asarray(decided.scores, dtype=np.float64)
+        if self.worth is not None:
+            flagged = flagged & self.model.are_worth(decided, self.worth)
+        self._n["not worth"] += int((decided.flagged & ~flagged).sum())
         self._n["too large"] += int(self.model.too_large(cases).sum())
         joined = {}
         if cases.entities is not None:
@@ -269,6 +276,11 @@ class _Job:
         if self._n["joined"]:
             notes.append(
                 f"{self._n['joined']:,} rows above the threshold joined cases, and take no slot."
+            )
+        if self._n["not worth"]:
+            notes.append(
+                f"Cases above the threshold that do not reach worth={self.worth:.12g} are not "
+                f"flagged: {self._n['not worth']:,} here."
             )
         if self._n["too large"]:
             notes.append(

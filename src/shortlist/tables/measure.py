@@ -145,7 +145,7 @@ def evaluate_table(
         for rows in read:
             found.add(
                 is_rare=labels_of(rows),
-                flagged=model.decide(rows).flagged,
+                flagged=model.decide(rows, worth=work.worth).flagged,
                 by_default=model.predict(rows.X),
                 lifted=lift(model.list_scores(rows)),  # as lists have them
                 key=model.tie_keys(rows.X, rows.ids),
@@ -161,7 +161,7 @@ def evaluate_table(
         evaluation = evaluation_of(
             counted, model.flag_capacity, rules, paid=paid, load=load, find=find
         )
-        money = money_of(model, found, budget=work.budget)
+        money = money_of(model, found, budget=work.budget, worth=work.worth)
         seen = known.seen_in(found)
         allowed = model.flag_capacity.max_flags(counted.n_items, counted.share)
         groups = {} if codes is None else _by_group(codes, found, find, allowed)

@@ -18,6 +18,7 @@ from .._core.extras import load_extra
 from .._core.ids import tie_keys_of
 from .._core.intervals import Interval
 from .._core.validation import check_seed
+from .._core.work import reaches
 from ..capacity import Capacity
 from ..classifier import CapacityClassifier
 from ..exceptions import TableError
@@ -167,13 +168,17 @@ class TableModel:
             return self.flag_capacity, None
         return self.classifier.capacity, efforts
 
-    def decide(self, rows: TableRows, *, act: float | None = None) -> Decisions:
+    def decide(
+        self, rows: TableRows, *, worth: float | None = None, act: float | None = None
+    ) -> Decisions:
         """Decide about each row on its own; one that takes more work than was promised is left out.
 
         Parameters
         ----------
         rows : TableRows
             Rows of a table, as the schema of the model reads them.
+        worth : float, default=None
+            Leave out flags of less expected value per unit of effort.
         act : float, default=None
             Divide the rows into tiers; see :meth:`shortlist.CapacityClassifier.decide`.
 
@@ -186,8 +191,16 @@ class TableModel:
             efforts = np.minimum(efforts, self.classifier.max_effort)
         known = {"ids": rows.ids, "values": values, "efforts": efforts}
         decided, fits = self.classifier.decide(rows.X, act=act, **known), ~self.too_large(rows)
+        flagged = decided.flagged & fits
+        if worth is not None:
+            flagged &= self.are_worth(decided, worth)
         acted = None if decided.acted is None else decided.acted & fits
-        return replace(decided, flagged=decided.flagged & fits, acted=acted)
+        return replace(decided, flagged=flagged, acted=acted)
+
+    def are_worth(self, decided: Decisions, least: float) -> Mask:
+        """Tell which rows have at least this expected value per unit of effort."""
+        self._check_probabilities()
+        return reaches(decided.scores, least)
 
     def weighed_by(self, rows: TableRows) -> tuple[Doubles | None, Doubles | None]:
         """Return the values and efforts of rows, as far as the model was fitted with such."""
@@ -249,13 +262,16 @@ class TableModel:
         """Whether the learner gives probabilities."""
         return self.classifier.response_method_ == "predict_proba"
 
-    def probabilities(self, X: Any) -> Doubles:
-        """Return the probability of each row to be rare; a model without any raises an error."""
+    def _check_probabilities(self) -> None:
         if not self.gives_probabilities:
             raise TableError(
                 "value=..., effort=... and worth=... need probabilities, and this model gives "
                 "none. Fit one whose learner has them."
             )
+
+    def probabilities(self, X: Any) -> Doubles:
+        """Return the probability of each row to be rare; a model without any raises an error."""
+        self._check_probabilities()
         p = self.classifier.predict_proba(X)[:, 1]  # the labels are False and True
         return np.clip(np.asarray(p, dtype=np.float64), 0, 1)
 

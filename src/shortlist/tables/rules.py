@@ -14,6 +14,7 @@ from .._core.ids import tie_keys_of
 from .._core.intervals import Interval, proportion_interval
 from .._core.labels import EstimatedShare, rare_share
 from .._core.ranking import keys_within, lift
+from .._core.work import expected_worth, reaches
 from ..capacity import Capacity
 from ..exceptions import TableError
 from ..metrics import (
@@ -254,10 +255,13 @@ def weighed_columns(model: TableModel, rows: TableRows, p: Doubles | None = None
     return {name: column for name, column in named.items() if column is not None}
 
 
-def money_of(model: TableModel, columns: Any, *, budget: float | None = None) -> Money | None:
+def money_of(
+    model: TableModel, columns: Any, *, budget: float | None = None, worth: float | None = None
+) -> Money | None:
     """Measure the rule of a model, and a list of the same budget, in money.
 
-    None if the rows have neither values nor efforts.
+    None if the rows have neither values nor efforts. With `worth`, lists spend nothing on cases of
+    less expected value per unit of effort.
     """
     if budget is not None and "efforts" not in columns:
         raise TableError("budget=... is one of work: name its column with effort=...")
@@ -278,10 +282,13 @@ def money_of(model: TableModel, columns: Any, *, budget: float | None = None) ->
     share = min(1.0, budget / work)
     rules.append(_row("random", share * p.size, share * work, share, total))
     curve = capacity_curve(is_rare, p, rare_label=True, values=values, efforts=e)
+    most = np.inf
+    if worth is not None:  # lists are in the order of worth
+        most = float(e[reaches(expected_worth(p, values, e), worth)].sum())
     points = [
         {"budget": each} | {name: row[name] for name in _SHOWN}
         for each in (factor * budget for factor in _FACTORS)
-        for row in [curve.at(Capacity.effort(each))]
+        for row in [curve.at(Capacity.effort(min(each, most)))]
     ]
     unit = "cases" if efforts is None or model.schema.work is None else model.schema.work.unit
     finds = "rare cases" if values is None else "of value"
