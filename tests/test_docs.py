@@ -102,7 +102,7 @@ def test_every_public_module_is_in_the_reference():
 
 @pytest.mark.parametrize("name", sorted(commands()))
 def test_every_option_is_described(name):
-    """In the section of its command, on the page about the command line."""
+    """In the section of its command, on the page about the command line; and no others are."""
     page = (DOCS / "command-line.md").read_text()
     section = page.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
     assert section, f"docs/command-line.md has no section about {name}"
@@ -112,6 +112,9 @@ def test_every_option_is_described(name):
     for option in options:
         if option.startswith("--") and option != "--help":
             assert f"`{option}`" in section, f"{name} {option}"
+    rows = re.findall(r"^\| (`-.*?) \|", section, flags=re.MULTILINE)
+    described = {option for row in rows for option in re.findall(r"--[a-z-]+", row)}
+    assert described <= set(options), f"{name} has no {described - set(options)}"
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
