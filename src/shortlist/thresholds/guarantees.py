@@ -92,7 +92,7 @@ def shortfall_place(n: int, c: Fraction, *, error: float) -> Place:
 
     That mean is subadditive: at most (1 - s) times that of U_(k+1), plus s times that of U_(k+2).
     """
-    k = _largest(lambda k: tail_mean(Place(k), n, error=error) <= c, n)
+    k = largest(lambda k: tail_mean(Place(k), n, error=error) <= c, n)
     if k == n:
         return Place(k)
     low, high = (tail_mean(Place(each), n, error=error) for each in (k, k + 1))
@@ -116,7 +116,7 @@ def next_batch_place(
     def overrun(k: int, share: float = 0.0) -> float:
         return _overrun_probability(Place(k, share), n, max_flags, batch, n_batches)
 
-    k = _largest(lambda k: overrun(k) <= error, n - 1)
+    k = largest(lambda k: overrun(k) <= error, n - 1)
     return Place(k, _largest_share(lambda share: overrun(k, share), error))
 
 
@@ -305,8 +305,8 @@ def _gap_nodes(n_below: int, limit: float = 1.0, n_panels: int = 8) -> tuple[Dou
     return -np.expm1(-nodes / n_below), weights * np.exp(-nodes)
 
 
-def _largest(holds: Callable[[int], bool], most: int) -> int:
-    """Return the largest k up to `most` for which a promise holds; -1 always does."""
+def largest(holds: Callable[[int], bool], most: int) -> int:
+    """Return the largest number up to `most` for which a promise holds; -1 always does."""
     low, high = -1, most
     while low < high:
         k = (low + high + 1) // 2

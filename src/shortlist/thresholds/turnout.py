@@ -14,12 +14,13 @@ from .._core.arrays import Doubles, Ints
 from .._core.intervals import clopper_pearson_upper
 from .._core.validation import check_confidence
 from ..capacity import exact
+from .guarantees import largest
 
 __all__ = ["count_invitations"]
 
 #: More than the relative error of computed probabilities.
 _SLACK = 1 + 1e-9
-_MOST_SLOTS = 10**12
+_MOST_SLOTS, _MOST_INVITED = 10**12, 2**53
 
 
 def count_invitations(
@@ -108,16 +109,7 @@ def _count_equal(slots: Ints, rate: float, limit: Fraction) -> int:
             f"rate={rate:g} is too small for {slots.max():,} slots: nobody comes, however many are "
             "invited. Say how likely a case is to come, such as rate=0.6."
         )
-    low, high = int(slots.min()), int(slots.min()) + 1  # so many never exceed the slots
-    while _holds(binom.sf(slots, high, rate), limit):
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        if _holds(binom.sf(slots, middle, rate), limit):
-            low = middle
-        else:
-            high = middle
-    return low
+    return largest(lambda m: _holds(binom.sf(slots, m, rate), limit), _MOST_INVITED)
 
 
 def _count_unequal(slots: Ints, chances: Doubles, limit: Fraction) -> int:
