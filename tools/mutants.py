@@ -36,6 +36,7 @@ GROUPED_FIT = (
 )
 FOLDS = ("tests/thresholds/test_folds.py",)
 WEBHOOK = ("tests/service/test_webhook.py", "-k", "not postgresql")
+ANYTIME = ("tests/thresholds/test_anytime.py",)
 TIERS = ("tests/thresholds/test_tiers.py",)
 PRECISE_LISTS = ("tests/thresholds/test_list_precision.py",)
 WITHOUT_OWN = ("tests/thresholds/test_without_own.py",)
@@ -110,6 +111,11 @@ MUTANTS = [
     Mutant("lower bound too high", "_core/intervals.py", "betaincinv(np.maximum(x, 1), n - x + 1, error)", "betaincinv(np.maximum(x, 1), n - x + 1, 2 * error)"),
     Mutant("interval at twice the error", "_core/intervals.py", "clopper_pearson_upper(successes, trials, error=error / 2)", "clopper_pearson_upper(successes, trials, error=error)"),
     # Ties
+    Mutant("nights forgotten", "thresholds/guarantees.py", "return bool((n + 1) * float(c) * chance <= error * beyond)", "return bool(chance <= error * beyond)", ANYTIME),
+    Mutant("a walk at twice the error", "thresholds/guarantees.py", "chance <= error * beyond)", "chance <= 2 * error * beyond)", ANYTIME),
+    Mutant("groups that grow", "thresholds/terms.py", "if self.kind.of_batches or self.kind.over_time:", "if self.kind.of_batches:", ANYTIME),
+    Mutant("an estimated prevalence at any time", "thresholds/terms.py", "            is_estimated or self.tests_precision or sample", "            self.tests_precision or sample", ANYTIME),
+    Mutant("a sample that is drawn anew", "thresholds/terms.py", "or sample.scores.size > _MOST_OVER_TIME", "or False", ANYTIME),
     Mutant("next batch one more", "thresholds/guarantees.py", "hypergeom.cdf(k, n + batch, n, k + 1 + max_flags)", "hypergeom.cdf(k, n + batch, n, k + 2 + max_flags)"),
     Mutant("a larger share on average", "thresholds/guarantees.py", "rest = (n + 1) * c - (k + 1)", "rest = (n + 1) * c - k - Fraction(1, 2)"),
     Mutant("the gap is forgotten", "thresholds/guarantees.py", "np.clip((c - share * gaps) / np.maximum(1 - share * gaps, 1e-300), 0, 1)", "np.clip((c - share * gaps), 0, 1)"),

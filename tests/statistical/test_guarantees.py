@@ -50,6 +50,8 @@ def place_of(guarantee, n, c):
         return rules.expected_place(n, c)
     if guarantee == "simultaneous":
         return simultaneous_place(n, c, error=1 - 0.95)
+    if guarantee == "anytime":
+        return rules.anytime_place(n, c, error=1 - 0.95)
     return confident_place(n, c, error=1 - 0.95)
 
 
@@ -86,7 +88,7 @@ def test_violations_without_ties(n, c, guarantee):
         assert mean == pytest.approx(float(c))
     if guarantee == "confident":
         assert theory == pytest.approx(0.05, abs=1e-6)
-    if guarantee == "simultaneous":
+    if guarantee in ("simultaneous", "anytime"):
         assert theory <= 0.05
 
 

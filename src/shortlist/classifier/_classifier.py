@@ -120,13 +120,14 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
         promises its length, which needs no unseen items, so the models of the folds, which decide
         about single items until then, can be few and small. `None` ranks by the mean of the folds.
     guarantee : str, default="expected"
-        What is promised about future flags: "plug-in", "expected", "confident", "next-batch" or
-        "simultaneous"; see :func:`~shortlist.calibrate_threshold`. With
+        What is promised about future flags: "plug-in", "expected", "confident", "next-batch",
+        "simultaneous" or "anytime"; see :func:`~shortlist.calibrate_threshold`. With
         "confident" or "simultaneous" and a multiple as capacity, the promise covers the unknown
         prevalence as well, unless `prevalence` is stated. "simultaneous" holds for every capacity
         at once: choose one freely, with :meth:`with_capacity`, after looking at the results.
+        "anytime" holds for all calls of :meth:`recalibrate` together, each with all items so far.
     confidence : float, default=0.95
-        Probability with which the last three guarantees hold.
+        Probability with which all guarantees but the first two hold.
     n_batches : int, default=1
         With "next-batch", the number of batches in none of which there may be too many flags.
     ties : {"exclude", "hash"}, default="hash"

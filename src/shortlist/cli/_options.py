@@ -43,9 +43,9 @@ HELP = {
     "fraction": "Or the share of all cases, such as --fraction 0.06.",
     "multiple": "Or how many cases for each rare one, such as --multiple 3.",
     "guarantee": "What is promised, such as --guarantee confident; or plug-in, expected, "
-    "next-batch, simultaneous. Default: expected, or that of the model.",
-    "confidence": "How surely it holds, such as --confidence 0.99; for confident, next-batch and "
-    "simultaneous.",
+    "next-batch, simultaneous, anytime. Default: expected, or that of the model.",
+    "confidence": "How surely it holds, such as --confidence 0.99; for confident, next-batch, "
+    "simultaneous and anytime.",
     "value": "The column that says what a case is worth if it is rare, such as --value amount. A "
     "model that was fitted with it knows its name.",
     "effort": "The column that says how much work a case takes, such as --effort minutes_needed "

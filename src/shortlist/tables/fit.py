@@ -146,10 +146,10 @@ def fit_table(
         One of `LEARNERS`; "auto" is a :class:`~shortlist.learners.CapacityEnsembleClassifier`.
     guarantee : str, default="expected"
         The promise about future flags; see :func:`~shortlist.calibrate_threshold`. For
-        "next-batch" and "simultaneous", which need one threshold, one model learns from three
-        quarters of the rows, and the rest sets it.
+        "next-batch", "simultaneous" and "anytime", which need one threshold, one model learns from
+        three quarters of the rows, and the rest sets it.
     confidence : float, default=0.95
-        How surely "confident", "next-batch" and "simultaneous" hold.
+        How surely it holds, unless it is "plug-in" or "expected".
     own : classifier, default=None
         A classifier of your own, instead of `learner`. One that is trained is not fitted again: the
         rows set its threshold, each is judged by that of the others, and none may have trained it.

@@ -76,8 +76,12 @@ def calibrate_threshold(
         - ``"simultaneous"``: as "confident", for every capacity at once. With probability
           `confidence`, no capacity that you might ask for is exceeded by its threshold. Use it if
           you choose the capacity after looking at the scores.
+        - ``"anytime"``: as "confident", for all calibrations on a growing sample at once. With
+          probability `confidence`, none of them exceeds the capacity, however often and until
+          when you calibrate, if each has all scores so far, of the same model. Not with groups,
+          efforts, a promised precision, or a multiple of an unknown prevalence.
     confidence : float, default=0.95
-        For the last three guarantees, and for the interval of the true flag rate.
+        For all guarantees but the first two, and for the interval of the true flag rate.
     n_batches : int, default=1
         For ``guarantee="next-batch"``: the promise is that *none* of the next `n_batches` batches
         of N items has more than K flags.

@@ -120,6 +120,29 @@ def next_batch_place(
     return Place(k, _largest_share(lambda share: overrun(k, share), error))
 
 
+def anytime_place(n: int, c: Fraction, *, error: float) -> Place:
+    r"""Make P(R > c after any calibration) at most `error`, if each sample contains the last one.
+
+    Of n scores, let N lie above the level that a share c of all scores exceeds; R exceeds c if N is
+    at most k. N grows like a walk with steps of probability c. The likelihood ratio of smaller
+    steps, on average over all of them,
+
+    .. math:: \frac{1}{c} \int_0^c \frac{p^N (1 - p)^{n - N}}{c^N (1 - c)^{n - N}} \, dp
+        = \frac{P(\mathrm{Binomial}(n + 1, c) > N)}{(n + 1) \, c \, P(\mathrm{Binomial}(n, c) = N)},
+
+    is a martingale. It ever reaches 1 / error with probability at most `error` (Ville), and it
+    falls in N. Therefore the largest k that reaches 1 / error will do, for all n together.
+    """
+    if c >= 1 or c == 0:
+        return Place(n if c else -1)
+
+    def holds(k: int) -> bool:
+        chance, beyond = stats.binom.pmf(k, n, float(c)), stats.binom.sf(k, n + 1, float(c))
+        return bool((n + 1) * float(c) * chance <= error * beyond)
+
+    return Place(largest(holds, math.floor(c * n)))
+
+
 # --- a multiple of an unknown prevalence --------------------------------------------------------
 
 

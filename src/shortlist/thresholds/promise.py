@@ -50,6 +50,7 @@ class Guarantee:
     of_sample: bool = False  # is about the calibration items only
     of_batches: bool = False  # is about numbers of flags in batches
     at_once: bool = False  # holds for every capacity at once
+    over_time: bool = False  # holds for all calibrations on a growing sample at once
 
 
 def _expected(n: int, promise: Promise) -> Place:
@@ -94,6 +95,13 @@ _BY_NAME = {
             surely=True,
             at_once=True,
         ),
+        Guarantee(
+            "anytime",
+            lambda n, promise: guarantees.anytime_place(n, promise.ratio, error=promise.error),
+            _AMONG + "{surely} after all calibrations together, each with all {cases} so far.",
+            surely=True,
+            over_time=True,
+        ),
     )
 }
 GUARANTEES = tuple(_BY_NAME)
@@ -114,7 +122,7 @@ def check_guarantee(name: str, capacity: Capacity, n_batches: Any = 1) -> None:
             f"guarantee={name!r} promises a number of flags in a batch of known size; got "
             f"{capacity!r}. Use Capacity.count(K, per=N), or Capacity.effort(B, per=N)."
         )
-    if guarantee.of_sample and capacity.kind == "effort":
+    if (guarantee.of_sample or guarantee.over_time) and capacity.kind == "effort":
         raise CapacityError(
             f"guarantee={name!r} counts flags, and {capacity!r} is a budget of work. Use "
             "guarantee='expected', the default, which also promises something."

@@ -36,6 +36,7 @@ from .threshold import CalibratedThreshold
 
 _UNKNOWN_PREVALENCE = ReferencePrevalence()
 _UNKNOWN_RATE = Interval(np.nan, np.nan)
+_MOST_OVER_TIME = 1_000_000  # items: of more, some are drawn, and others in every calibration
 _MANY_TIED = 0.05  # share of the items that tie with a threshold
 
 
@@ -72,7 +73,7 @@ class Terms:
         """Return what has no exact rule if items come in groups; None if all has one."""
         if capacity.kind == "effort":
             return "efforts"
-        if self.kind.of_batches:
+        if self.kind.of_batches or self.kind.over_time:
             return f"guarantee={self.guarantee!r}"
         return "A precision with labels" if labelled and self.promises_precision else None
 
@@ -162,6 +163,15 @@ class _Calibration:
         self.sizes_differ = np.unique(sizes).size > 1
         self.tests_precision = labelled and terms.promises_precision
         is_estimated = capacity.kind == "multiple" and terms.reference.is_estimated
+        if terms.kind.over_time and (
+            is_estimated or self.tests_precision or sample.scores.size > _MOST_OVER_TIME
+        ):
+            raise ValueError(
+                f"guarantee={terms.guarantee!r} holds for up to {_MOST_OVER_TIME:,} calibration "
+                "items, a stated prevalence if the capacity is a multiple of it, and no promised "
+                f"precision; got {sample.scores.size:,} items, {capacity!r} and worth="
+                f"{terms.worth!r}. Use Capacity.fraction(...), or guarantee='confident'."
+            )
         covers_prevalence = is_estimated and terms.kind.surely
         # Labels can be walked along, which covers an unknown prevalence at less cost.
         by_labels = labelled and not (terms.kind.at_once or in_folds)
