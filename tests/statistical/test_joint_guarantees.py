@@ -25,7 +25,7 @@ TOLERANCE = 4 * np.sqrt(0.05 * 0.95 / TRIALS)
 
 def test_violations_and_costs_out_of_sample():
     """Plug-in exceeds, "expected" keeps the rates on average, "confident" keeps all at once."""
-    config = JointGuaranteeConfig(sizes=(1_000, 4_000), n_trials=TRIALS, n_population=20_000)
+    config = JointGuaranteeConfig(sizes=(1_000, 4_000), n_trials=TRIALS, n_population=10_000)
     table = {(row.guarantee, row.n_calibration): row for row in run(config)}
     for n in config.sizes:
         plug_in, sure = table["plug-in", n], table["confident", n]
