@@ -139,6 +139,24 @@ def test_what_is_public_is_documented():
     assert [name for name, maker in makers.items() if ">>>" not in inspect.getdoc(maker)] == []
 
 
+def _found(name, line):
+    """Return the file or folder that a line of ARCHITECTURE.md means."""
+    folders = [PACKAGE / Path(each).parent for each in re.findall(r"`([\w/]+\.\w+)`", line)]
+    return next(
+        (folder / name for folder in (ROOT, PACKAGE, *folders) if (folder / name).exists()), None
+    )
+
+
+def test_the_map_of_the_house_leads_somewhere():
+    """Every path of ARCHITECTURE.md exists, and what it says is in a file is there."""
+    page = (ROOT / "ARCHITECTURE.md").read_text().partition("## Where is")[2]
+    for line in page.splitlines():
+        for name in re.findall(r"`([\w/]+(?:\.(?:py|js|sql|json)|/))`", line):
+            assert _found(name, line), f"{name} does not exist: {line}"
+        for what, name in re.findall(r"`([\w.]+)` in `([\w/]+\.\w+)`", line):
+            assert what.rpartition(".")[2] in _found(name, line).read_text(), f"{what} in {name}"
+
+
 def test_the_version_is_in_the_changelog():
     """The newest entry is the version of the package."""
     changelog = (ROOT / "CHANGELOG.md").read_text()
