@@ -15,6 +15,7 @@ from ..exceptions import TableError
 from ..tables import ReadOptions, TableModel
 from ..tables.drift import TableCheck, check_rows
 from ..tables.monitor import DriftMonitor
+from ..tables.read import table_at
 from ..tables.reasons import reasons_for, value_in_words
 from ._cases import Cases, read_cases, short
 from ._found import (
@@ -30,14 +31,14 @@ from ._promise import judge_promise
 
 def make_report(
     model: TableModel,
-    path: Path,
+    path: Any,
     *,
     target: str | None = None,
     labels: bool = True,
     reading: ReadOptions | None = None,
     segment: str | None = None,
     title: str | None = None,
-    reviews: Path | None = None,
+    reviews: Any = None,
     reviews_period: str | None = None,
 ) -> dict[str, Any]:
     """Summarise the promise of a model and its results on cases that it has not seen.
@@ -46,7 +47,7 @@ def make_report(
     ----------
     model : TableModel
         Fitted.
-    path : Path
+    path : Path, str or data frame
         A table. Without labels, the report has flags, drift and the list, but no detection.
     target : str, default=None
         The column with the labels; `None` takes the target of the fit, if the table has it and it
@@ -71,6 +72,7 @@ def make_report(
     """
     if target is not None and not labels:
         raise TableError("target=... and labels=False exclude each other. Give one of them.")
+    path, reviews = table_at(path), None if reviews is None else table_at(reviews)
     cases = read_cases(model, path, target, labels=labels, reading=reading, segment=segment)
     summary: dict[str, Any] = {
         "format": "shortlist report",

@@ -27,7 +27,7 @@ from .column_format import PLAIN
 from .columns import MISSING_CATEGORY, SOMEWHERE, Feature, Place
 from .model import TableModel
 from .monitor import DriftMonitor
-from .read import open_table
+from .read import open_table, table_at
 from .schema import TableRows
 from .write import without_escape
 
@@ -80,6 +80,8 @@ class CaseReader:
 
     def __post_init__(self) -> None:
         self.id = self.model.schema.id if self.id is None else self.id
+        self.path = table_at(self.path)
+        self.exclude = None if self.exclude is None else table_at(self.exclude)
         self.monitor = DriftMonitor(self.model)
 
     @cached_property

@@ -6,7 +6,6 @@ Tests are valid for any counts. They need no labels, so that reports and checks 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -187,14 +186,14 @@ class TableCheck:
     has_drifted: bool
 
 
-def check_table(model: TableModel, path: Path, *, reading: ReadOptions | None = None) -> TableCheck:
+def check_table(model: TableModel, path: Any, *, reading: ReadOptions | None = None) -> TableCheck:
     """Compare the rows of a table with the calibration rows of a model; no labels are needed.
 
     Parameters
     ----------
     model : TableModel
         Fitted.
-    path : Path
+    path : Path, str or data frame
         A table with the columns that the model needs, of any length.
     reading : ReadOptions, default=None
         What to know about this file; `None` reads it as the table of the fit.

@@ -40,7 +40,7 @@ from .estimators import (
 from .inspect import infer_schema, only_labelled
 from .learned_rows import RowFingerprints, column_profiles
 from .model import ModelCard, TableModel, labels_of, versions_in_use
-from .read import open_table
+from .read import open_table, table_at
 from .recalibrate import about_known, recalibrate_table
 from .rules import Money, measure_out_of_fold, measure_test_rows, money_of, weighed_columns
 from .schema import TableRows, TableSchema, WorkColumns, is_missing, reference_values
@@ -95,7 +95,7 @@ class FitResult:
 
 
 def fit_table(
-    path: Path,
+    path: Any,
     *,
     target: str,
     capacity: Capacity,
@@ -114,7 +114,7 @@ def fit_table(
     random_state: int = 0,
     n_jobs: int | None = None,
     memory: Any = None,
-    unlabelled: Path | None = None,
+    unlabelled: Any = None,
     reading: ReadOptions | None = None,
     work: WorkColumns | None = None,
     on_progress: Progress | None = None,
@@ -128,8 +128,9 @@ def fit_table(
 
     Parameters
     ----------
-    path : Path
-        A CSV, TSV, Excel, JSON lines or Parquet file; ``-`` reads CSV from standard input.
+    path : Path, str or data frame
+        A CSV, TSV, Excel, JSON lines or Parquet file; ``-`` reads CSV from standard input. Or a
+        data frame of pandas, polars or Arrow, which all functions of tables take.
     target : str
         The column with the labels.
     capacity : Capacity
@@ -180,7 +181,7 @@ def fit_table(
         Number of threads that grow trees.
     memory : str or joblib.Memory, default=None
         A folder for finished members of the ensemble: an interrupted fit resumes.
-    unlabelled : Path, default=None
+    unlabelled : Path, str or data frame, default=None
         A table like `path`, without labels and with other rows: from them the model that ranks
         lists gets an exact threshold, and decides about single rows, too; see
         :func:`recalibrate_table`.
@@ -206,6 +207,7 @@ def fit_table(
     if is_ready:
         for_a_fit = {"folds": folds, "time": time, "group": group, "n_jobs": n_jobs}
         _check_unused(for_a_fit | {"memory": memory, "size": size.removeprefix("default")})
+    path, unlabelled = table_at(path), None if unlabelled is None else table_at(unlabelled)
     on_progress = on_progress or (lambda step, done, total: None)
     on_progress("reading", 0, 1)
     named = {"target": target, "id": id, "rare": rare, "work": work}

@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import chain, islice
-from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -53,7 +52,7 @@ class FlagSummary:
 
 def flag_rows(
     model: TableModel,
-    path: Path,
+    path: Any,
     file: BinaryIO,
     *,
     format: str = "csv",
@@ -63,7 +62,7 @@ def flag_rows(
     time: str | None = None,
     rule: EntityCases | None = None,
     reasons: bool = False,
-    exclude: Path | None = None,
+    exclude: Any = None,
     at_most: int | None = None,
     budget: float | None = None,
     worth: float | None = None,
@@ -81,7 +80,7 @@ def flag_rows(
     ----------
     model : TableModel
         Fitted.
-    path : Path
+    path : Path, str or data frame
         A table with the columns that the model needs, of any length.
     file : binary file
         Where to write the decisions.
@@ -103,7 +102,7 @@ def flag_rows(
         cases, for the next table.
     reasons : bool, default=False
         Whether to write the columns that raised the score of each flagged row.
-    exclude : Path, default=None
+    exclude : Path, str or data frame, default=None
         A table with the ids of cases to leave out, such as those that were reviewed before; see
         :func:`select_rows`.
     at_most : int, default=None

@@ -6,7 +6,6 @@ import math
 import warnings
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -91,7 +90,7 @@ class Evaluation:
 
 def evaluate_table(
     model: TableModel,
-    path: Path,
+    path: Any,
     *,
     target: str | None = None,
     load: int = 1,
@@ -107,7 +106,7 @@ def evaluate_table(
     ----------
     model : TableModel
         Fitted.
-    path : Path
+    path : Path, str or data frame
         A labelled table, or a folder of them. Beyond a million rows, scores and labels go to
         temporary files, about 30 bytes a row, and memory is bounded.
     target : str, default=None

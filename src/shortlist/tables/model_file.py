@@ -45,14 +45,14 @@ _NEEDED = (
 )  # fmt: skip
 
 
-def save_model(model: TableModel, path: Path) -> None:
+def save_model(model: TableModel, path: Any) -> None:
     """Write a model to a file; an error leaves no unfinished file.
 
     Parameters
     ----------
     model : TableModel
         Fitted; see :func:`~shortlist.tables.fit_table`.
-    path : Path
+    path : Path or str
         Where to write.
     """
     if not isinstance(model, TableModel):
@@ -66,17 +66,20 @@ def save_model(model: TableModel, path: Path) -> None:
         _MODEL: dump_estimator(model.classifier),
         _ROWS: model.fingerprints.to_bytes(),
     }
-    with write_whole(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+    with (
+        write_whole(Path(path)) as file,
+        zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
+    ):
         for name, content in parts.items():
             archive.writestr(name, content)
 
 
-def load_model(path: Path) -> TableModel:
+def load_model(path: Any) -> TableModel:
     """Read a model from a file, without executing any code in it.
 
     Parameters
     ----------
-    path : Path
+    path : Path or str
         A file made by :func:`save_model`.
 
     Returns
@@ -84,7 +87,7 @@ def load_model(path: Path) -> TableModel:
     TableModel
         The saved model.
     """
-    name = str(path)
+    path, name = Path(path), str(path)
     manifest, parts = describe_model(path), _read(path, _MODEL, _ROWS)
     with _reading(name):
         schema, card = as_schema(manifest), as_card(manifest)
@@ -105,7 +108,7 @@ def describe_model(path: Path) -> dict[str, Any]:
 
     Parameters
     ----------
-    path : Path
+    path : Path or str
         A file made by :func:`save_model`.
 
     Returns

@@ -14,16 +14,17 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
 
-from .._core.addresses import DatabaseTable, without_user
+from .._core.addresses import DatabaseTable, as_path, without_user
 from .._core.extras import load_extra
 from ..exceptions import TableError, TableNote
 from ._databases import open_database
-from ._records import open_json_lines, open_workbook
+from ._records import as_arrow, open_json_lines, open_workbook
 from ._source import INFER_ALL, ReadOptions, listed, translated
 from ._source import OpenTable as OpenTable
 from ._text_files import open_text
 
 pa = load_extra("pyarrow", needed_for="Reading tables")
+pd = load_extra("pandas", needed_for="Reading tables")
 load_extra("pyarrow.parquet", needed_for="Reading tables")
 
 _CHUNK_BYTES = 1 << 22
@@ -31,12 +32,38 @@ _CHUNK_ROWS = 1 << 16
 _UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
 
 
+class Frame:
+    """A data frame in place of a file."""
+
+    name = "data frame"
+
+    def __init__(self, frame: Any) -> None:
+        self.frame = frame
+
+    def __str__(self) -> str:
+        return "the data frame"
+
+
+def table_at(given: Any) -> Any:
+    """Return a table for :func:`open_table`: by its path or address, or in a data frame."""
+    if isinstance(given, str):
+        return as_path(given)
+    if isinstance(given, pd.DataFrame) or hasattr(given, "__arrow_c_stream__"):
+        return Frame(given)
+    if not isinstance(given, (Path, DatabaseTable, Frame)):
+        raise TableError(
+            "A table needs a file, the address of a database's table, or a data frame of pandas, "
+            f"polars or Arrow; got {type(given).__name__}."
+        )
+    return given
+
+
 @contextlib.contextmanager
 def open_table(path: Path, *, reading: ReadOptions | None = None) -> Iterator[OpenTable]:
     """Open a table by its extension; `-` is CSV from standard input."""
     reading = INFER_ALL if reading is None else reading
     opener = _opener(path)
-    name = "Standard input" if str(path) == "-" else str(path)
+    name = {"-": "Standard input", "the data frame": "The data frame"}.get(str(path), str(path))
     with contextlib.ExitStack() as stack:
         with translated(name):
             source = opener(path, name, stack, reading)
@@ -66,6 +93,8 @@ def formats_in_words() -> str:
 def _opener(path: Path) -> Opener:
     if isinstance(path, DatabaseTable):
         return open_database
+    if isinstance(path, Frame):
+        return _open_frame
     if str(path) == "-":
         return open_text
     if path.is_dir():
@@ -99,6 +128,26 @@ def _open_parquet(
                 yield pa.Table.from_batches([batch]).select(list(wanted))
 
     return OpenTable(name, columns, chunks, reading)
+
+
+def _open_frame(
+    path: Frame, name: str, stack: contextlib.ExitStack, reading: ReadOptions
+) -> OpenTable:
+    """Open a data frame, as a Parquet file that holds it; mixed values are texts, as in a file."""
+    frame = path.frame
+    if isinstance(frame, pd.DataFrame):
+        frame = frame.reset_index() if any(frame.index.names) else frame
+        frame = {str(name): _as_column(frame[name]) for name in frame.columns}
+    table = pa.table(frame)
+    return OpenTable(
+        name, table.column_names, lambda wanted, **_: iter([table.select([*wanted])]), reading
+    )
+
+
+def _as_column(column: Any) -> Any:
+    if column.dtype != object:
+        return pa.array(column, from_pandas=True)
+    return as_arrow(column.where(column.notna(), None).tolist())
 
 
 def _extension(path: Path) -> str:

@@ -58,7 +58,7 @@ class Recalibration:
 
 def recalibrate_table(
     model: TableModel,
-    path: Path,
+    path: Any,
     *,
     capacity: Capacity | None = None,
     guarantee: str | None = None,
@@ -76,7 +76,7 @@ def recalibrate_table(
     ----------
     model : TableModel
         Fitted; it is not changed.
-    path : Path
+    path : Path, str or data frame
         Recent rows: a table, or a folder of them. Beyond a million rows, scores and a few other
         numbers go to temporary files, and about a million rows, drawn at random, set the threshold.
     capacity : Capacity, default=None

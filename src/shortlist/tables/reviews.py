@@ -21,7 +21,7 @@ from ._source import INFER_ALL, ReadOptions
 from .column_format import MISSING_CATEGORY, PLAIN
 from .columns import Feature
 from .model import TableModel
-from .read import open_table
+from .read import open_table, table_at
 from .rules import AS_LIST
 
 
@@ -77,7 +77,7 @@ def missed_in_table(
 
     A model that was fitted with values takes its column, if the table has it.
     """
-    outcome = outcome or model.schema.target
+    path, outcome = table_at(path), outcome or model.schema.target
     reading = INFER_ALL if reading is None else reading
     with open_table(path, reading=reading) as source:
         others = (name for name in (id, period, value) if name)

@@ -102,7 +102,7 @@ class Selection:
 
 def select_rows(
     model: TableModel,
-    path: Path,
+    path: Any,
     *,
     count: int | Sequence[int] | Mapping[str, int] | None = None,
     segment: str | None = None,
@@ -113,7 +113,7 @@ def select_rows(
     confidence: float = 0.95,
     keep: Collection[str] = (),
     id: str | None = None,
-    exclude: Path | None = None,
+    exclude: Any = None,
     probe: float = 0,
     precision: float | None = None,
     reasons: bool = True,
@@ -133,7 +133,7 @@ def select_rows(
     ----------
     model : TableModel
         Fitted.
-    path : Path
+    path : Path, str or data frame
         A table with the columns that the model needs, or a folder of tables. Few more rows than the
         list has are held in memory; all of them with `probe`, `work` or `segment`.
     count : int, list of int or dict
@@ -162,7 +162,7 @@ def select_rows(
         Columns of the table to carry along; ``["all"]`` takes all of them.
     id : str, default=None
         The column that names a case; `None` takes the id of the model.
-    exclude : Path, default=None
+    exclude : Path, str or data frame, default=None
         A table with the ids of cases to leave out, such as those that were reviewed before; of
         entities, if there is an `entity`. A column `until` ends an exclusion. An earlier list, with
         the columns `entity`, `time` and ``"score"``, has cases to which `rule` applies.
