@@ -1,21 +1,15 @@
 """Kill an executor of a Spark cluster in the middle of a list, and compare the list.
 
-    python tools/spark_faults.py            # needs the extra spark, and Java
-    python tools/spark_faults.py --stream   # the streams alone
+    python tools/spark_faults.py   # needs the extra spark, and Java
 
 A standalone master and two workers run on the loopback address, with speculation on. While a list
 is made, the process of an executor is killed. The list must be that of `shortlist.select` on one
 machine: with a sort and a limit, with segments (counted in Python), and with scores by a model.
-
-Then a stream is decided with a hard limit for each day and team, one file in each micro-batch. In
-the middle of a micro-batch an executor is killed, or the driver, which is started again from its
-checkpoint. No day may exceed its limit, no case may be lost, and no case decided in two ways.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import subprocess
@@ -144,124 +138,17 @@ def open_session(url: str) -> SparkSession:
         "spark.speculation.interval": "50ms",
         "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": "2",
-        "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming"
-        ".state.RocksDBStateStoreProvider",
     }
     session = SparkSession.builder.master(url).config(map=options).getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     return session
 
 
-# --- streams ---
-
-LIMIT, N_FILES, PER_FILE = 5, 5, 240
-_STREAM = "team string, case string, risk double, at double"
-
-
-def make_stream(folder: Path) -> int:
-    """Write the files of a stream, and return the number of cases."""
-    rng = np.random.default_rng(2)
-    n = N_FILES * PER_FILE
-    frame = pd.DataFrame({"team": rng.choice(["north", "south"], n), "risk": rng.normal(size=n)})
-    frame["case"] = [f"c{i}" for i in range(n)]
-    frame["at"] = np.sort(rng.uniform(0, 4 * 86_400, n))
-    folder.mkdir(parents=True)
-    for number in range(N_FILES):
-        path = folder / f"{number}.parquet"
-        frame[number * PER_FILE :][:PER_FILE].to_parquet(path, index=False)
-        os.utime(path, (number, number))  # files are taken in this order
-    return n
-
-
-def run_stream(url: str, folder: Path) -> None:
-    """Decide about all files that are there, one in each micro-batch, from the checkpoint."""
-    from shortlist.online import BudgetController
-
-    session = open_session(url)
-    reader = session.readStream.schema(_STREAM).option("maxFilesPerTrigger", 1)
-    controller = BudgetController(
-        Capacity.count(LIMIT),
-        period=86_400,
-        expected_arrivals=PER_FILE,
-        calibration_scores=np.random.default_rng(0).normal(size=500),
-    )
-    names = {"queue": "team", "score": "risk", "id": "case", "at": "at"}
-    rows = reader.parquet(str(folder / "in"))
-    decided = shortlist.spark.decide_stream(rows, controller, **names)
-    query = decided.writeStream.format("parquet").outputMode("append")
-    query = query.option("checkpointLocation", str(folder / "checkpoint"))
-    query.trigger(availableNow=True).start(str(folder / "out")).awaitTermination()
-    session.stop()
-
-
-def batches(folder: Path) -> tuple[int, int]:
-    """Return how many micro-batches were begun, and how many were committed."""
-    counts = [
-        len(list((folder / "checkpoint" / name).glob("[0-9]*"))) for name in ("offsets", "commits")
-    ]
-    return counts[0], counts[1]
-
-
-def written_rows(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the committed decisions, and all that were ever written."""
-    log = [each for each in (folder / "out" / "_spark_metadata").iterdir() if each.name[0] != "."]
-    lines = [line for each in log for line in each.read_text().splitlines() if line[0] == "{"]
-    committed = {Path(json.loads(line)["path"]).name for line in lines}
-    every = {each.name: each for each in (folder / "out").glob("*.parquet")}
-    parts = {name: pd.read_parquet(path) for name, path in every.items()}
-    return pd.concat([parts[name] for name in committed]), pd.concat(parts.values())
-
-
-def kill_in_batches(url: str, folder: Path, workers: list[subprocess.Popen[bytes]]) -> list[str]:
-    """Run the stream to its end, and kill in micro-batches; return what was killed."""
-    killed: list[str] = []
-    done, command = 0, [sys.executable, __file__, "--child", url, str(folder)]
-    while done < N_FILES:
-        with (folder / f"driver-{len(killed)}.log").open("wb") as log:
-            driver = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
-            while driver.poll() is None:
-                begun, done = batches(folder)
-                if begun > done and done >= len(killed) and len(killed) < 3:
-                    time.sleep(0.5)  # in the middle
-                    if len(killed) == 1:
-                        os.kill(executors_of(workers)[0], signal.SIGKILL)
-                        killed.append(f"an executor in batch {done}")
-                    else:
-                        os.killpg(driver.pid, signal.SIGKILL)
-                        killed.append(f"the driver in batch {done}")
-                time.sleep(0.05)
-            done = batches(folder)[1]
-            if driver.returncode > 0:
-                raise RuntimeError(f"The stream failed; see {log.name}")
-    return killed
-
-
-def check_stream(url: str, folder: Path, workers: list[subprocess.Popen[bytes]]) -> int:
-    """Kill in micro-batches, print what came out, and return 1 if a limit was exceeded."""
-    n_cases, start = make_stream(folder / "in"), time.perf_counter()
-    killed = kill_in_batches(url, folder, workers)
-    committed, every = written_rows(folder)
-    flags = committed[committed["flagged"]]
-    most = int(flags.groupby(["team", flags["at"] // 86_400]).size().max())
-    is_whole = sorted(committed["case"]) == sorted({f"c{i}" for i in range(n_cases)})
-    in_two_ways = int((every.groupby("case")["flagged"].nunique() > 1).sum())
-    wrong = most > LIMIT or not is_whole or in_two_ways > 0 or len(killed) < 3
-    print(
-        f"a stream: killed {', '.join(killed)}; {len(committed):,} cases, at most {most} in a "
-        f"day of a team (limit {LIMIT}), {len(every) - len(committed)} repeated, {in_two_ways} "
-        f"decided in two ways, {'WRONG' if wrong else 'right'}, "
-        f"{time.perf_counter() - start:.1f} s",
-        flush=True,
-    )
-    return int(wrong)
-
-
 def main() -> int:
-    """Run all lists and the stream, print what came out, and return 1 if one was wrong."""
+    """Run all lists, print what came out, and return 1 if one was wrong."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     with tempfile.TemporaryDirectory() as name, cluster(Path(name)) as (url, (_, *workers)):
-        wrong = 0 if "--stream" in sys.argv else check_lists(url, Path(name), workers)
-        return int(wrong + check_stream(url, Path(name) / "stream", workers) > 0)
+        return int(check_lists(url, Path(name), workers) > 0)
 
 
 def check_lists(url: str, folder: Path, workers: list[subprocess.Popen[bytes]]) -> int:
@@ -311,7 +198,4 @@ def check_lists(url: str, folder: Path, workers: list[subprocess.Popen[bytes]]) 
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--child"]:
-        run_stream(sys.argv[2], Path(sys.argv[3]))
-    else:
-        sys.exit(main())
+    sys.exit(main())

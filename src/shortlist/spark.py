@@ -1,8 +1,7 @@
-"""Spark as an engine of `distributed`, which finds every cut; and decisions in streams of Spark."""
+"""Exact lists, thresholds and evaluations for Spark data frames: the answers of one machine."""
 
 from __future__ import annotations
 
-import json
 import pickle
 import re
 from collections.abc import Callable, Iterator
@@ -10,22 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ._core.extras import load_extra
 from .distributed.engine import FEW, TIE_KEY, Engine, Plan, blocks_of
 from .distributed.functions import Functions
 from .exceptions import TableError
-from .online import Controller
 
-__all__ = [
-    "calibrate",
-    "decide_stream",
-    "evaluate",
-    "flag",
-    "score",
-    "select",
-]
+__all__ = ["calibrate", "evaluate", "flag", "score", "select"]
 
 _ANSWER = "answer binary"
 # Plans of these nodes only read files, or rows that are kept: they may be computed again.
@@ -180,96 +169,6 @@ def _mapping(shipped: Any, columns: list[str]) -> Callable[[Any], Iterator[Any]]
             yield from shipped.value(block.rename_columns(columns)).to_batches()
 
     return mapped
-
-
-# --- streams ---
-
-
-def decide_stream(
-    df: Any, controller: Controller, *, queue: str, score: str, id: str, at: str
-) -> Any:
-    """Decide about the rows of a stream with a controller for each queue: a hard limit per period.
-
-    Spark keeps the state of the controllers and commits it with each micro-batch. Rows of a batch
-    are decided in the order of their moments and ids, so a batch that is repeated after a fault
-    gets the same decisions, and a restart from the checkpoint exceeds no capacity. Whatever reads
-    the decisions must treat a repeated one as the same: write them to files, or by id.
-
-    Parameters
-    ----------
-    df : pyspark.sql.DataFrame
-        A streaming frame of scored rows.
-    controller : Controller
-        Such as a :class:`~shortlist.online.BudgetController`. Each queue starts with a copy.
-    queue, score, id : str
-        Columns with the queues, the scores and the ids.
-    at : str
-        A column with the moments: timestamps, or seconds.
-
-    Returns
-    -------
-    pyspark.sql.DataFrame
-        Streaming: queue, id, score, the moment in seconds and `flagged`, to be written with the
-        output mode "append". Spark needs its RocksDB state store and protobuf for it.
-    """
-    _check_frame(df)
-    if not df.isStreaming:
-        raise TableError("decide_stream takes a streaming frame. For a batch, use select or flag.")
-    types = _functions_of("types")
-    names = {"queue": queue, "id": id, "score": score, "at": at}
-    numbers = [_number(name).alias(name) for name in (score, at)]
-    rows = df.select(_quoted(queue), _quoted(id), *numbers)
-    answer = types.StructField("flagged", types.BooleanType())
-    return rows.groupBy(_quoted(queue)).transformWithStateInPandas(
-        statefulProcessor=_stateful(json.dumps(controller.state()), names),
-        outputStructType=types.StructType([*rows.schema.fields, answer]),
-        outputMode="Append",
-        timeMode="None",
-    )
-
-
-def _stateful(start: str, names: dict[str, str]) -> Any:
-    """Return what Spark calls with the new rows of a queue, and the state that it keeps."""
-    streaming = load_extra("pyspark.sql.streaming", needed_for="shortlist.spark")
-
-    class Decider(streaming.StatefulProcessor):  # type: ignore[name-defined]
-        def init(self, handle: Any) -> None:
-            self._state = handle.getValueState("controller", "state string")
-
-        def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Any]:
-            saved = self._state.get()[0] if self._state.exists() else start
-            decided, state = decide_rows(saved, rows, names)
-            self._state.update((state,))
-            yield decided
-
-        def close(self) -> None:
-            """Nothing is open."""
-
-    return Decider()
-
-
-def decide_rows(saved: str, parts: Any, names: dict[str, str]) -> tuple[Any, str]:
-    """Decide about some rows of a queue, and return them with the state of the controller.
-
-    Parameters
-    ----------
-    saved : str
-        The state before.
-    parts : iterable of pandas.DataFrame
-        The rows.
-    names : dict
-        The columns that are queue, id, score and at.
-
-    Returns
-    -------
-    tuple of pandas.DataFrame and str
-    """
-    pandas = load_extra("pandas", needed_for="shortlist.spark")
-    rows = pandas.concat(list(parts)).sort_values([names["at"], names["id"]], kind="stable")
-    controller = Controller.from_state(json.loads(saved))
-    scores, moments = (rows[names[name]].to_numpy(dtype=np.float64) for name in ("score", "at"))
-    batch = controller.decide_many(scores, at=moments, ids=rows[names["id"]].tolist())
-    return rows.assign(flagged=batch.flagged), json.dumps(controller.state())
 
 
 _functions = Functions(SparkEngine())
