@@ -208,6 +208,7 @@ MUTANTS = [
     # Write, sync, answer
     Mutant("a switch waits for nobody", "service/_models.py", "return sum(model not in json.loads(loaded) for (loaded,) in rows)", "return 0", (*SWAP, "-k", "two_swaps and sqlite")),
     Mutant("a model is loaded under the lock", "service/_decider.py", "self._was_quick and model in self._models.loaded", "self._was_quick", (*SWAP, "-k", "queue_is_locked and sqlite")),
+    Mutant("a model is read in a worker only", "service/_models.py", "        check_apart(content)\n", "", ("tests/service/test_gates.py", "-k", "ends_its_reader and sqlite")),
     Mutant("a model of any unit", "service/_models.py", "if len(units) > 1 or (", "if (", (*SWAP, "-k", "not_fit and False")),
     Mutant("a model of any columns", "service/_models.py", "if error is not None and (flagged or", "if False and (flagged or", (*SWAP, "-k", "not_fit and False")),
     Mutant("the id follows the model", "service/setup.py", "        id_fields=model.id_fields,\n", "", (*SWAP, "-k", "id_column and sqlite")),

@@ -52,7 +52,8 @@ def model_file(tmp_path_factory):
 def models_are_read_once():
     """Read each model file once: every service of a test would read the same one again."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_models, "read_model", functools.lru_cache(maxsize=8)(_models.read_model))
+        for name in ("read_model", "check_apart"):
+            patch.setattr(_models, name, functools.lru_cache(maxsize=8)(getattr(_models, name)))
         yield
 
 

@@ -155,6 +155,8 @@ class PlainModels:
         """Return the model that a file names."""
         return PlainModel(int(content.split()[-1]))
 
+    receive = read
+
     def add(self, content, store, model):
         """Return a model, which the database has."""
         return model

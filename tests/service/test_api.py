@@ -71,7 +71,12 @@ def test_a_known_id_with_other_columns_is_refused(service):
 
 @pytest.mark.parametrize(
     ("first", "second"),
-    [({"id": 1}, {"id": 1.0}), ({"amount": 20}, {"amount": 20.0}), ({"extra": 0}, {"extra": -0.0})],
+    [
+        ({"id": 1}, {"id": 1.0}),
+        ({"amount": 20}, {"amount": 20.0}),
+        ({"extra": 0}, {"extra": -0.0}),
+        ({"shop": {"floors": [1, {"rooms": 2}]}}, {"shop": {"floors": [1.0, {"rooms": 2.0}]}}),
+    ],
 )
 def test_a_whole_number_may_be_written_with_a_point(service, first, second):
     """As an id or as a value: 1 and 1.0 are the same, 1 and 1.5 are not."""
@@ -81,6 +86,18 @@ def test_a_whole_number_may_be_written_with_a_point(service, first, second):
     answer = service.post(f"{BASE}/decisions", json={**case("a"), **first, "country": "FR"})
     assert answer.status_code == 422
     assert service.post(f"{BASE}/decisions", json=case(1.5)).status_code == 422
+
+
+@pytest.mark.parametrize("depth", [5, 300, 900, 5_000])
+def test_columns_may_be_nested_but_not_without_end(service, depth):
+    """Whatever cannot be read is refused before it reaches the thread that decides."""
+    body = b'{"id": "deep", "amount": 1, "country": "DE", "extra": %s1%s}'
+    sent = body % (b"[" * depth, b"]" * depth)
+    headers = {"content-type": "application/json"}
+    code = service.post(f"{BASE}/decisions", content=sent, headers=headers).status_code
+    assert code == 200 if depth == 5 else code in (200, 400, 422)
+    assert service.post(f"{BASE}/decisions", json=case("next")).status_code == 200
+    assert service.get("/v2/health/ready").status_code == 200
 
 
 def test_numbers_of_a_query_are_digits(untouched):

@@ -3,13 +3,16 @@
 import contextlib
 import io
 import os
+import re
 import socket
 import stat
 import time
 import tracemalloc
 import zipfile
+from pathlib import Path
 from unittest.mock import ANY
 
+import httpx
 import numpy as np
 import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
@@ -22,15 +25,17 @@ from shortlist.cli import app
 from shortlist.exceptions import ModelFileError
 from shortlist.learners.packed_forest import packed_if_forest
 from shortlist.models.files import _parts, dump_estimator, load_estimator
+from shortlist.service import _apart
 from shortlist.service._postgres import PostgresStore
 from shortlist.service._sqlite import SQLiteStore
 from shortlist.service.databases import opened
 from shortlist.service.keys import make_key, revoke_key
 from shortlist.service.store import StoreError
 from shortlist.tables import fit_table, load_model, save_model
-from tests.service.helpers import FakeClock, case, serving, until
+from tests.service.helpers import FakeClock, case, serve, serving, until
 
 BASE = "/v1/queues/default"
+FILE = {"content-type": "application/octet-stream"}
 
 
 @pytest.fixture
@@ -173,8 +178,7 @@ def test_what_is_opened_to_be_read_cannot_be_changed(address, model_file):
 
 def post_model(client, content):
     """Send a model file; return the status and the detail."""
-    headers = {"content-type": "application/octet-stream"}
-    answer = client.post(f"{BASE}/model", content=content, headers=headers)
+    answer = client.post(f"{BASE}/model", content=content, headers=FILE)
     return answer.status_code, answer.json().get("detail", "")
 
 
@@ -248,6 +252,71 @@ def test_a_tree_that_leads_nowhere_is_refused(untouched, forest, tmp_path):
     code, words = post_model(untouched, (tmp_path / "model").read_bytes())
     assert (code, "leads nowhere" in words) == (422, True), words
     assert untouched.get("/v2/health/ready").status_code == 200
+
+
+@pytest.fixture(scope="module")
+def endless(tmp_path_factory, model_file):
+    """Return a model file whose trees, kept by LightGBM as text, lead back to their roots."""
+    lightgbm = pytest.importorskip("lightgbm")
+    fitted = fit_table(
+        model_file.parent / "cases.csv", target="fraud", capacity=Capacity.fraction(0.1),
+        own=lightgbm.LGBMClassifier(n_estimators=2, min_child_samples=5, verbose=-1), folds=1,
+    )  # fmt: skip
+    path = tmp_path_factory.mktemp("endless") / "model"
+    save_model(fitted.model, path)
+    parts = unpacked(path.read_bytes())
+    inner = unpacked(parts["model.skops"])
+    spoiled = re.sub(rb"left_child=[-0-9]+", b"left_child=0", inner["schema.json"])
+    assert spoiled != inner["schema.json"]
+    return packed({**parts, "model.skops": packed({**inner, "schema.json": spoiled})})
+
+
+def unpacked(content):
+    """Return the parts of an archive."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def workers_of(process):
+    """Return the ids of the processes that a service has started."""
+    return Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+
+
+def test_a_model_that_ends_its_reader_ends_no_worker(address, model_file, endless, tmp_path):
+    """Through the command: the answer says what happened, and the same workers go on."""
+    process, port = serve(tmp_path, model_file, "--count", "5", "--database", address)
+    try:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=150) as client:
+            before = workers_of(process)
+            code, words = post_model(client, endless)
+            shadow = client.put(f"{BASE}/shadow", content=endless, headers=FILE)
+            decided = client.post(f"{BASE}/decisions", json=case("a"))
+            after = workers_of(process)
+    finally:
+        process.terminate()
+        process.wait(30)
+        process.stderr.close()
+    assert (code, shadow.status_code, decided.status_code) == (422, 422, 200)
+    assert "was ended by SIG" in words
+    assert before == after != []
+
+
+@pytest.mark.parametrize(
+    ("limit", "value", "words"),
+    [("_MOST_SECONDS", 0.2, "takes longer than 0.2 seconds"), ("_MOST_BYTES", 1 << 27, "0.125 GB")],
+)
+def test_a_model_is_read_within_limits(untouched, other_model, monkeypatch, limit, value, words):
+    """A model that takes too long, or too much memory, is refused; the service goes on."""
+    monkeypatch.setattr(_apart, limit, value)
+    code, said = post_model(untouched, other_model)
+    assert (code, words in said) == (422, True), said
+    assert untouched.get("/v2/health/ready").status_code == 200
+
+
+@pytest.fixture
+def other_model(model_file, request):
+    """Return a model that no test has sent before."""
+    return packed({**unpacked(model_file.read_bytes()), request.node.name: b""})
 
 
 @pytest.mark.parametrize("change", ["beyond", "cycle", "column"])

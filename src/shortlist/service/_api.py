@@ -159,7 +159,7 @@ def id_of(fields: Any, names: tuple[str, ...], what: str = "an id") -> str:
         detail = f"A case must be an object with its columns; got {fields!r:.80}."
         raise Problem(400, "invalid-json", detail)
     given = next((fields[name] for name in names if name in fields), None)
-    plain = _plain_number(given)
+    plain = _plain(given)
     case = str(plain) if type(plain) is int else plain
     if not isinstance(case, str) or not 0 < len(case) <= LONGEST_ID or not case.isprintable():
         raise Problem(
@@ -173,11 +173,16 @@ def id_of(fields: Any, names: tuple[str, ...], what: str = "an id") -> str:
 
 def digest_of(fields: dict[str, Any]) -> bytes:
     """Return what tells a case from one with other columns."""
-    plain = {name: _plain_number(value) for name, value in fields.items()}
-    return hashlib.blake2b(_SORTED.encode(plain), digest_size=16).digest()
+    try:
+        return hashlib.blake2b(_SORTED.encode(_plain(fields)), digest_size=16).digest()
+    except RecursionError:
+        raise Problem(422, "invalid-case", "The columns of a case are nested too deeply.") from None
 
 
-def _plain_number(value: Any) -> Any:
-    """Return 1.0 as 1: programs differ in how they write a whole number."""
-    is_whole = type(value) is float and value.is_integer() and abs(value) < 1 << 53
-    return int(value) if is_whole else value
+def _plain(value: Any) -> Any:
+    """Return a value with 1.0 as 1, also within: programs differ in how they write numbers."""
+    if type(value) is float:
+        return int(value) if value.is_integer() and abs(value) < 1 << 53 else value
+    if type(value) is dict:
+        return {name: _plain(each) for name, each in value.items()}
+    return [_plain(each) for each in value] if type(value) is list else value

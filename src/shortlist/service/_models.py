@@ -24,6 +24,7 @@ from ..capacity import Capacity
 from ..tables import ReadOptions, TableModel, WorkColumns, load_model
 from ..tables.reasons import reasons_for
 from ..tables.schema import RowParser
+from ._apart import check_apart
 from ._api import Problem
 from .settings import QueueSettings, build_name
 from .store import MODEL, SHADOW, Entry, QueueRow, Store
@@ -177,6 +178,11 @@ class ModelCache:
         if usual.error is None:
             model.score([usual])  # so that compiled functions are there before the first request
         return model
+
+    def receive(self, content: bytes) -> LoadedModel:
+        """Read a model file that somebody sent, once a process of its own could do so."""
+        check_apart(content)
+        return self.read(content)
 
     def add(self, content: bytes, store: Store, model: LoadedModel | None = None) -> LoadedModel:
         """Add a model file to the database, unless it is there; return the model."""

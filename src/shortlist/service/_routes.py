@@ -200,7 +200,7 @@ async def _read_fitting(call: Call, body: bytes) -> tuple[LoadedModel, QueueRow]
     service = call.service
     service.decider(call.queue)
     try:
-        model = await service.loop.run_in_executor(None, service.models.read, body)
+        model = await service.loop.run_in_executor(None, service.models.receive, body)
     except (ValueError, ImportError, OSError) as error:
         raise Problem(422, "invalid-value", f"The model cannot be read: {error}") from None
     row = await service.ask(lambda: call.row)

@@ -1,0 +1,62 @@
+"""A model that arrives is first read in a process of its own, with limits.
+
+Libraries read models in compiled code, where a made-up file can end the process or fill the memory.
+Then that process ends, and no worker; the answer says why.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+_MOST_SECONDS, _MOST_BYTES = 120.0, 4 << 30
+_PROGRAM = (
+    "from shortlist.service import _apart, _models; _apart.read_alone(_models.ModelCache().read)"
+)
+
+
+def check_apart(content: bytes) -> None:
+    """Raise an error unless another process can read a model file, and score a case by it."""
+    try:
+        done = subprocess.run(
+            [sys.executable, "-P", "-c", _PROGRAM, str(_MOST_BYTES)],
+            input=content,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=_MOST_SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        raise ValueError(f"It takes longer than {_MOST_SECONDS:g} seconds.") from None
+    if done.returncode < 0:
+        name = signal.Signals(-done.returncode).name
+        raise ValueError(f"The file is damaged: the process that read it was ended by {name}.")
+    if done.returncode:
+        raise ValueError(done.stdout.decode(errors="replace") or "The file is damaged.")
+
+
+def read_alone(read: Callable[[bytes], Any]) -> None:
+    """Read a model file from standard input within limits; write what is wrong, and end."""
+    told = os.dup(1)
+    os.dup2(2, 1)  # libraries write to standard output, too
+    most = int(sys.argv[1])
+    resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    os.nice(10)
+    with contextlib.suppress(OSError):  # if memory gets scarce, this process ends first (Linux)
+        Path("/proc/self/oom_score_adj").write_text("1000")
+    try:
+        read(sys.stdin.buffer.read())
+    except MemoryError:
+        os.write(told, f"It takes more than {most / (1 << 30):g} GB of memory.".encode())
+    except Exception as error:
+        os.write(told, str(error).encode())
+    else:
+        os._exit(0)
+    os._exit(1)
