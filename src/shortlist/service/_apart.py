@@ -12,26 +12,18 @@ import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 _MOST_SECONDS, _MOST_BYTES = 120.0, 4 << 30
-_PROGRAM = (
-    "from shortlist.service import _apart, _models; _apart.read_alone(_models.ModelCache().read)"
-)
+_PROGRAM = "from shortlist.service import _apart, _models as models; _apart.read_alone(models)"
 
 
 def check_apart(content: bytes) -> None:
     """Raise an error unless another process can read a model file, and score a case by it."""
+    command = [sys.executable, "-P", "-c", _PROGRAM, str(_MOST_BYTES)]
     try:
-        done = subprocess.run(
-            [sys.executable, "-P", "-c", _PROGRAM, str(_MOST_BYTES)],
-            input=content,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            timeout=_MOST_SECONDS,
-        )
+        done = subprocess.run(command, input=content, capture_output=True, timeout=_MOST_SECONDS)
     except subprocess.TimeoutExpired:
         raise ValueError(f"It takes longer than {_MOST_SECONDS:g} seconds.") from None
     if done.returncode < 0:
@@ -41,7 +33,7 @@ def check_apart(content: bytes) -> None:
         raise ValueError(done.stdout.decode(errors="replace") or "The file is damaged.")
 
 
-def read_alone(read: Callable[[bytes], Any]) -> None:
+def read_alone(models: Any) -> None:
     """Read a model file from standard input within limits; write what is wrong, and end."""
     told = os.dup(1)
     os.dup2(2, 1)  # libraries write to standard output, too
@@ -52,7 +44,7 @@ def read_alone(read: Callable[[bytes], Any]) -> None:
     with contextlib.suppress(OSError):  # if memory gets scarce, this process ends first (Linux)
         Path("/proc/self/oom_score_adj").write_text("1000")
     try:
-        read(sys.stdin.buffer.read())
+        models.ModelCache().read(sys.stdin.buffer.read())
     except MemoryError:
         os.write(told, f"It takes more than {most / (1 << 30):g} GB of memory.".encode())
     except Exception as error:

@@ -206,11 +206,6 @@ class Store:
         except self.driver.Error as error:
             raise StoreError(str(error).strip() or type(error).__name__) from error
 
-    def lock(self) -> None:
-        """Begin a transaction for changes other than decisions, alone."""
-        with self._translated():
-            self._start(alone=True)
-
     def begin(self, queue: int, after: int) -> tuple[QueueRow, list[Entry], int | None]:
         """Lock a queue; return its row, the log after an entry, and the shared total if any."""
         with self._translated():
@@ -279,7 +274,8 @@ class Store:
             if self._writing:  # as part of a larger change
                 yield
                 return
-            self.lock()
+            with self._translated():
+                self._start(alone=True)
             self._writing = True
             try:
                 yield
