@@ -83,18 +83,8 @@ def _draw(curve: CapacityCurve, path: Path) -> None:
 
     matplotlib = load_extra("matplotlib.figure", needed_for="Drawing the demonstration")
     figure = matplotlib.Figure(figsize=(8, 5), layout="constrained")
-    display = CapacityCurveDisplay(
-        curve,
-        name="Random forest, calibrated on held-out data",
-        capacity=Capacity.multiple(_MULTIPLE),
-    ).plot(
-        figure.subplots(),
-        x="flags",
-        max_fraction=0.1,
-        marginal=True,
-        curve_kwargs={"color": "black"},
-    )
-    display.ax_.legend(loc="center right")
+    display = CapacityCurveDisplay(curve, name="forest", capacity=Capacity.multiple(_MULTIPLE))
+    display.plot(figure.subplots(), x="flags", max_fraction=0.1, marginal=True)
     display.ax_.set_title("What does a review capacity find?")
     with write_whole(path) as file:
         figure.savefig(file, dpi=150, format=path.suffix.removeprefix(".") or "png")

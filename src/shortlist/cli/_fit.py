@@ -150,7 +150,7 @@ def fit(
 
 def _folder_of_parts(data: Path, out: Path) -> Path | None:
     """Return where finished members of a long fit are kept until the model is written."""
-    is_long = data.is_file() and data.stat().st_size > _MOST_BYTES
+    is_long = isinstance(data, Path) and data.is_file() and data.stat().st_size > _MOST_BYTES
     return out.with_name(f"{out.name}.parts") if is_long else None
 
 

@@ -12,7 +12,7 @@ from . import _shell as shell
 
 if TYPE_CHECKING:
     from ..tables import ModelCard
-    from ..tables.inspect import ColumnView, TableView
+    from ..tables.inspect import TableView
     from ..tables.schema import TableSchema
 
 
@@ -55,17 +55,19 @@ def _print_table(view: TableView) -> None:
     rows = f"{view.n_rows:,} rows" if view.is_whole else f"the first {view.n_rows:,} rows"
     shell.print_texts(
         ("Column", "Read as", "Missing", "Examples"),
-        map(_view, view.columns),
+        [_row(**column) for column in view.columns],
         n_left=2,
         n_right=1,
         title=f"{view.table}, {rows}",
     )
 
 
-def _view(column: ColumnView) -> tuple[str, str, str, str]:
-    kind = f"{column.kind} ({column.format})" if column.format else column.kind or "left out"
-    missing = "" if column.n_missing is None else f"{column.n_missing:,}"
-    return column.name, kind, missing, ", ".join(f"{each:.40}" for each in column.examples)
+def _row(
+    name: str, kind: str | None, format: str, examples: list[str], n_missing: int | None
+) -> tuple[str, ...]:
+    missing = "" if n_missing is None else f"{n_missing:,}"
+    shown = ", ".join(f"{each:.40}" for each in examples)
+    return name, f"{kind} ({format})" if format else kind or "left out", missing, shown
 
 
 # --- a model ---

@@ -10,7 +10,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -313,7 +313,7 @@ def _plain_ids(ids: NDArray[Any]) -> Any:
 # --- numbers of many cases ---
 
 
-class Columns:
+class Columns(contextlib.AbstractContextManager["Columns"]):
     """Gathers a few numbers of each row in a temporary file, so that memory is bounded.
 
     Close it after use, or open it in a `with` statement.
@@ -322,9 +322,6 @@ class Columns:
     def __init__(self) -> None:
         self._file = TemporaryFile(prefix="shortlist-")  # noqa: SIM115
         self._dtype = np.dtype([])
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *error: object) -> None:
         self._file.close()

@@ -23,24 +23,17 @@ _EXAMPLES = 3
 
 
 @dataclass(frozen=True)
-class ColumnView:
-    """A column as a model would get it; `kind` is None if a model would not learn from it."""
-
-    name: str
-    kind: str | None
-    format: str
-    examples: list[str]
-    n_missing: int | None
-
-
-@dataclass(frozen=True)
 class TableView:
-    """The columns of a table, and every decision about them that could have been another."""
+    """The columns of a table, and every decision about them that could have been another.
+
+    A column has a name, a kind (None if a model would not learn from it), the format of its values,
+    examples, and the number of missing values.
+    """
 
     table: str
     n_rows: int
     is_whole: bool
-    columns: list[ColumnView]
+    columns: list[dict[str, Any]]
     notes: list[str]
 
 
@@ -55,15 +48,21 @@ def inspect_table(path: Path, *, reading: ReadOptions | None = None) -> TableVie
         return TableView(source.name, table.num_rows, is_whole, columns, source.take_notes())
 
 
-def _view(column: Any, name: str, feature: Feature | None, source: OpenTable) -> ColumnView:
+def _view(column: Any, name: str, feature: Feature | None, source: OpenTable) -> dict[str, Any]:
     present = column.slice(0, 1_000).drop_null().to_pylist()
     examples = list(dict.fromkeys(str(value) for value in present))[:_EXAMPLES]
-    if feature is None:
-        return ColumnView(name, None, "", examples, None)
-    place = Place(source.name)
-    values = feature.values(column, place=place)
-    n_missing = int(is_missing(values, feature.kind).sum())
-    return ColumnView(name, feature.kind, feature.format.in_words, examples, n_missing)
+    view: dict[str, Any] = {
+        "name": name,
+        "kind": None,
+        "format": "",
+        "examples": examples,
+        "n_missing": None,
+    }
+    if feature is not None:
+        values = feature.values(column, place=Place(source.name))
+        view |= {"kind": feature.kind, "format": feature.format.in_words}
+        view["n_missing"] = int(is_missing(values, feature.kind).sum())
+    return view
 
 
 # --- the schema of a fit ---
