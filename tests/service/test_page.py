@@ -71,6 +71,16 @@ def test_open_cases_of_all_periods_are_listed_in_order(open_page):
     assert ids_of(page) == ["c00003", "c00001", "c00005"]
 
 
+def test_rows_of_another_view_are_gone_at_once(open_page):
+    """Whoever clicks before the answer comes opens no case of the view before."""
+    service = FakeService()
+    page = open_page(service)
+    page.wait_for_selector("#cases li")
+    service.away = True
+    page.select_option("#view", "closed")
+    assert ids_of(page) == []
+
+
 def test_one_case_shows_columns_reasons_events_and_notes(open_page):
     """Texts of a case stay texts."""
     service = FakeService()
@@ -170,6 +180,15 @@ def test_what_the_service_refuses_is_said(open_page):
     page.keyboard.press("y")
     page.wait_for_selector("#message.problem:has-text('c00002 was not saved: Lee has the case.')")
     page.wait_for_selector("#cases .id:text-is('c00002')")
+
+
+def test_more_rows_stay_although_the_page_was_asking(open_page):
+    """A list that was asked for before they came does not take them away."""
+    page = open_page(FakeService(1_000))
+    page.select_option("#view", "open")
+    page.wait_for_selector("#count:text-is('1,000 cases, 200 shown')")
+    page.evaluate("() => { at('show-more').click(); return readAgain(); }")
+    assert len(ids_of(page)) == 400
 
 
 def test_ten_thousand_open_cases(open_page):

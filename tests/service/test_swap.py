@@ -47,7 +47,7 @@ def test_a_model_is_swapped_under_traffic(address, model_file, other_file, tmp_p
             asked = [pool.submit(ask, name) for name in range(4)]
             try:
                 with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
-                    while len(models) < 160:
+                    while len(models) < 160 and not any(each.done() for each in asked):
                         time.sleep(0.01)
                     content = other_file.read_bytes()
                     swapped = client.post(f"{BASE}/model", content=content, headers=FILE)

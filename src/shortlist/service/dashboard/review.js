@@ -22,8 +22,10 @@ async function read(before, limit = STEP) {
 
 async function readAgain() {
   const asked = at("view").value + at("segment").value + shown.queue;
-  const found = await read(null, Math.min(Math.max(list.cases.length, STEP), MOST));
+  const before = list.cases.length;
+  const found = await read(null, Math.min(Math.max(before, STEP), MOST));
   if (asked !== at("view").value + at("segment").value + shown.queue) return;  // no longer wanted
+  if (list.cases.length > before) return;  // more rows came meanwhile
   const first = new Set(found.cases.map((each) => each.id));
   const rest = list.cases.length > MOST ? list.cases.slice(MOST).filter((each) => !first.has(each.id)) : [];
   list.total = found.total;
@@ -208,7 +210,12 @@ function step(move) {
 }
 
 parts.review = {
-  start() { Object.assign(list, { cases: [], total: 0, last: null, kept: null }); select(null); readAgain().catch(() => {}); },
+  start() {
+    Object.assign(list, { cases: [], total: 0, last: null, kept: null });
+    at("cases").replaceChildren();  // nobody opens a row of the view before
+    select(null);
+    readAgain().catch(() => {});
+  },
   follow: () => readAgain(),
 };
 at("cases").addEventListener("click", (event) => {
