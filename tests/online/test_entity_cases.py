@@ -56,6 +56,14 @@ def slow_twin(flags, now, score):
     return now >= begun + WINDOW + COOLDOWN or score >= highest + RISE
 
 
+def test_a_late_event_counts_at_the_latest_moment():
+    """A case that begins with it lasts from then on: its next event joins it."""
+    controller, cases = budget(), rule()
+    cases.decide(controller, 0.0, entity="b", at=90.0)
+    assert cases.decide(controller, 9.0, entity="a", at=0.0).flag
+    assert cases.decide(controller, 30.0, entity="a", at=95.0).reason == "joined a case"
+
+
 @settings(max_examples=150, deadline=None)
 @given(events, st.lists(st.integers(0, 119), max_size=4))
 def test_no_order_of_events_takes_more_slots_or_raises_a_case_twice(stream, restarts):
