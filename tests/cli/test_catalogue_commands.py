@@ -1291,15 +1291,15 @@ entry(
 )
 entry(
     "flag: an address",
-    lambda d: ["flag", d.model, "https://example.org/today.csv"],
+    lambda d: ["flag", d.model, "https://127.0.0.1:9/today.csv"],
     2,
-    "Only local files are read",
+    "https://127.0.0.1:9/today.csv cannot be read",
 )
 entry(
     "flag: a bucket",
     lambda d: ["flag", d.model, "s3://bucket/today.parquet"],
     2,
-    "Only local files are read",
+    "s3://bucket/today.parquet cannot be read",
 )
 
 

@@ -1,4 +1,4 @@
-"""Addresses of tables in databases, which are shown without passwords."""
+"""Addresses of tables in databases and of files elsewhere, which are shown without passwords."""
 
 from __future__ import annotations
 
@@ -89,14 +89,28 @@ class DatabaseTable:
 
 
 def without_user(text: str) -> str:
-    """Return an address of any kind, also one that cannot be used, without a password.
+    """Return an address of any kind, also one that cannot be used, without a password or a token.
 
     >>> without_user("mysql://ann:secret@db.example/office")
     'mysql://ann:***@db.example/office'
     """
-    return _USER.sub(r"\1:***@", text)
+    return re.sub(r"(?<=:/)(\S*?)\?\S+", r"\1?...", _USER.sub(r"\1:***@", text))
+
+
+class RemoteFile:
+    """A file elsewhere, or with a * in its address all that match."""
+
+    file = None
+
+    def __init__(self, url: str) -> None:
+        self.url, self.name = url, Path(url.partition("?")[0]).name
+
+    def __repr__(self) -> str:
+        return without_user(self.url)
 
 
 def as_path(text: str) -> Any:
-    """Return a file by its path, or a table of a database by its address."""
-    return DatabaseTable(text) if _ADDRESS.fullmatch(text) else Path(text)
+    """Return a file by its path; or a table of a database, or a file elsewhere, by its address."""
+    if _ADDRESS.fullmatch(text):
+        return DatabaseTable(text)
+    return RemoteFile(text) if re.match("[A-Za-z][A-Za-z0-9+.-]+://[^/]", text) else Path(text)

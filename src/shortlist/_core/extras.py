@@ -13,6 +13,7 @@ EXTRAS = {
     "confluent_kafka": "kafka",
     "dask": "dask",
     "distributed": "dask",
+    "fsspec": "remote",
     "imblearn": "smote",
     "jinja2": "cli",
     "lightgbm": "boosting",

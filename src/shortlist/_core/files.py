@@ -12,7 +12,7 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from .addresses import DatabaseTable
+from .addresses import DatabaseTable, RemoteFile
 
 
 @contextlib.contextmanager
@@ -44,6 +44,8 @@ def check_writable(path: Path, *, keep: Iterable[Path | None] = ()) -> None:
     `keep` are the files that will be read (``-`` is standard input). An output that is one of them,
     also by another name or a link, is refused.
     """
+    if isinstance(path, RemoteFile):
+        raise ValueError(f"{path} cannot be written to. Write a file here, and copy it there.")
     if isinstance(path, DatabaseTable):
         return
     check_distinct(path, keep=keep)
@@ -59,7 +61,7 @@ def check_writable(path: Path, *, keep: Iterable[Path | None] = ()) -> None:
 def check_distinct(path: Path, *, keep: Iterable[Path | None]) -> None:
     """Raise an error if a file to write is one of the files to read, by whatever name."""
     for each in keep:
-        read = each.file if isinstance(each, DatabaseTable) else each
+        read = getattr(each, "file", each)  # of a database, or none elsewhere
         if read is not None and _is_same_file(path, read):
             what = "standard input" if str(read) == "-" else str(read)
             raise ValueError(

@@ -12,7 +12,6 @@ from . import _shell as shell
 
 if TYPE_CHECKING:
     from ..tables import ModelCard
-    from ..tables.inspect import TableView
     from ..tables.schema import TableSchema
 
 
@@ -44,21 +43,21 @@ def inspect(
     if as_json:
         shell.print_json(found)
     else:
-        (_print_model if isinstance(found, dict) else _print_table)(found)
+        (_print_table if "table" in found else _print_model)(found)
 
 
 # --- a table ---
 
 
-def _print_table(view: TableView) -> None:
-    shell.tell(view.notes)
-    rows = f"{view.n_rows:,} rows" if view.is_whole else f"the first {view.n_rows:,} rows"
+def _print_table(view: dict[str, Any]) -> None:
+    shell.tell(view["notes"])
+    rows = f"{'' if view['is_whole'] else 'the first '}{view['n_rows']:,} rows"
     shell.print_texts(
         ("Column", "Read as", "Missing", "Examples"),
-        [_row(**column) for column in view.columns],
+        [_row(**column) for column in view["columns"]],
         n_left=2,
         n_right=1,
-        title=f"{view.table}, {rows}",
+        title=f"{view['table']}, {rows}",
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,30 +22,21 @@ _MOST_ROWS = 100_000
 _EXAMPLES = 3
 
 
-@dataclass(frozen=True)
-class TableView:
-    """The columns of a table, and every decision about them that could have been another.
+def inspect_table(path: Path, *, reading: ReadOptions | None = None) -> dict[str, Any]:
+    """Read the first 100,000 rows of a table, and return how a fit would read them.
 
     A column has a name, a kind (None if a model would not learn from it), the format of its values,
-    examples, and the number of missing values.
+    examples, and the number of missing values. Notes name every decision that could have been
+    another.
     """
-
-    table: str
-    n_rows: int
-    is_whole: bool
-    columns: list[dict[str, Any]]
-    notes: list[str]
-
-
-def inspect_table(path: Path, *, reading: ReadOptions | None = None) -> TableView:
-    """Read the first 100,000 rows of a table, and return how a fit would read them."""
     with open_table(path, reading=reading) as source:
         read = source.read(_MOST_ROWS + 1)
         table, is_whole = read.slice(0, _MOST_ROWS), read.num_rows <= _MOST_ROWS
         features = infer_features(source, table, chosen_columns(source))
         known = {feature.name: feature for feature in features}
         columns = [_view(table[name], name, known.get(name), source) for name in source.columns]
-        return TableView(source.name, table.num_rows, is_whole, columns, source.take_notes())
+        seen = {"table": source.name, "n_rows": table.num_rows, "is_whole": is_whole}
+        return {**seen, "columns": columns, "notes": source.take_notes()}
 
 
 def _view(column: Any, name: str, feature: Feature | None, source: OpenTable) -> dict[str, Any]:

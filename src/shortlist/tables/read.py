@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import re
+import tempfile
 import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
 
-from .._core.addresses import DatabaseTable, as_path, without_user
+from .._core.addresses import DatabaseTable, RemoteFile, as_path, without_user
 from .._core.extras import load_extra
 from ..exceptions import TableError, TableNote
 from ._databases import open_database
@@ -50,9 +51,9 @@ def table_at(given: Any) -> Any:
         return as_path(given)
     if isinstance(given, pd.DataFrame) or hasattr(given, "__arrow_c_stream__"):
         return Frame(given)
-    if not isinstance(given, (Path, DatabaseTable, Frame)):
+    if not isinstance(given, (Path, DatabaseTable, RemoteFile, Frame)):
         raise TableError(
-            "A table needs a file, the address of a database's table, or a data frame of pandas, "
+            "A table needs a file, an address, or a data frame of pandas, "
             f"polars or Arrow; got {type(given).__name__}."
         )
     return given
@@ -95,15 +96,12 @@ def _opener(path: Path) -> Opener:
         return open_database
     if isinstance(path, Frame):
         return _open_frame
+    if isinstance(path, RemoteFile):
+        return _open_remote
     if str(path) == "-":
         return open_text
-    if path.is_dir():
+    if path.is_dir() or ("*" in path.name and not path.exists()):
         return _open_folder
-    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/+[^/]", str(path)):
-        raise TableError(
-            f"{without_user(str(path))} is not a local file. Only local files are read, and tables "
-            "of databases such as sqlite:///cases.db#cases: download it."
-        )
     if _extension(path) not in _OPENERS:
         raise TableError(
             f"The extension of {path} is none of {formats_in_words()}. "
@@ -156,23 +154,47 @@ def _extension(path: Path) -> str:
 
 
 def files_of(folder: Path) -> list[Path]:
-    """Return the files of a folder with the parts of one table, in the order of their names."""
+    """Return the parts of a table in the order of their names: of a folder, or by a name with *."""
+    within, pattern = (folder, "**/*") if folder.is_dir() else (folder.parent, folder.name)
     files = sorted(
         path
-        for path in folder.rglob("*")
+        for path in within.glob(pattern)
         if path.is_file()
-        and not any(part.startswith(("_", ".")) for part in path.relative_to(folder).parts)
+        and not any(part.startswith(("_", ".")) for part in path.relative_to(within).parts)
     )
     if not files:
-        raise TableError(f"The folder {folder} is empty. Name a file, or a folder with tables.")
+        what = f"The folder {folder} is empty" if folder.is_dir() else f"No file matches {folder}"
+        raise TableError(f"{what}. Name a file, or a folder with tables.")
     kinds = {_extension(path) for path in files}
     if len(kinds) != 1:
         shown = ", ".join(kind or "files without one" for kind in sorted(kinds))
         raise TableError(
-            f"The files of the folder {folder} must have one extension, such as .parquet or .csv; "
-            f"it has {shown}. Name one file, or a folder with the parts of one table."
+            f"The files of {folder} must have one extension, such as .parquet or .csv; got "
+            f"{shown}. Name one file, or a folder with the parts of one table."
         )
     return files
+
+
+def _open_remote(
+    path: RemoteFile, name: str, stack: contextlib.ExitStack, reading: ReadOptions
+) -> OpenTable:
+    """Copy files from elsewhere, and open the copies."""
+    fsspec = load_extra("fsspec", needed_for=f"Reading {name}")
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="shortlist-")))
+    try:
+        system, where = fsspec.core.url_to_fs(path.url)
+        found = sorted(system.glob(where)) if "*" in where else [where]
+        for number, each in enumerate(found):  # two folders may have files of one name
+            copy = folder / f"{number:06}-{Path(each.partition('?')[0]).name}"
+            system.get_file(each, str(copy))
+    except Exception as error:  # each place has errors of its own
+        reason = without_user(str(error).replace(path.url, name)) or type(error).__name__
+        kind = ImportError if isinstance(error, ImportError) else TableError
+        raise kind(f"{name} cannot be read: {' '.join(reason.split()).rstrip('.')}.") from None
+    if not found:
+        raise TableError(f"No file matches {name}. Check the address.")
+    opener, path_of = (_open_folder, folder) if len(found) > 1 else (_opener(copy), copy)
+    return opener(path_of, name, stack, reading)
 
 
 def _open_folder(
