@@ -24,8 +24,7 @@ from sklearn.svm import LinearSVC
 from shortlist import Capacity, CapacityClassifier, MulticlassCapacityClassifier
 from shortlist.exceptions import CapacityError, InsufficientCalibrationWarning
 from shortlist.multiclass._capacities import JointCapacities
-from shortlist.multiclass._rule import JointRule
-from shortlist.multiclass._values import JointSample
+from shortlist.multiclass._rule import JointRule, JointSample
 from shortlist.thresholds.guarantees import confident_k
 
 TWO = {1: Capacity.fraction(0.02), 2: Capacity.fraction(0.01)}
@@ -274,7 +273,7 @@ class TestBatches:
         assert [(chosen == label).sum() for label in (1, 2)] == [40, 20]
 
     def test_counts_of_the_batch_can_be_given(self, items):
-        """Counts limit the batch by class, in total and by segment."""
+        """Counts limit the batch by class and in total, and segments keep their shares."""
         X, y, new = items
         segments = np.arange(2_000) % 2
         model = fitted(
@@ -282,13 +281,12 @@ class TestBatches:
             y,
             majority=False,
             segments=segments,
-            segment_capacities={0: Capacity.fraction(0.5), 1: Capacity.fraction(0.5)},
+            segment_capacities={0: Capacity.count(5, per=1_000), 1: Capacity.fraction(0.5)},
         )
         chosen = model.select(
             new,
             {1: Capacity.count(7), 2: Capacity.count(9)},
             total=Capacity.count(12),
-            segment_capacities={0: Capacity.count(5), 1: Capacity.count(8)},
             segments=segments,
         )
         flagged = chosen != 0
@@ -379,7 +377,7 @@ class TestSegments:
         assert 25 <= model.flag(X, segments=segments)[elsewhere].sum() <= 30
 
     def test_a_segment_may_have_no_limit_and_limits_may_change(self, items):
-        """None means no limit; new limits may be given in any order."""
+        """None means no limit; recalibration takes new limits, in any order."""
         X, y, _ = items
         segments = np.where(np.arange(2_000) % 2, "north", "south")
         loose = fitted(
@@ -394,7 +392,7 @@ class TestSegments:
         assert flagged[segments == "south"].sum() > 50
         assert loose.segment_prices_["south"] == 0
         limits = {"south": Capacity.fraction(0.02), "north": Capacity.fraction(0.03)}
-        changed = loose.with_capacities(segment_capacities=limits)
+        changed = loose.set_params(segment_capacities=limits).recalibrate(X, segments=segments)
         flagged = changed.flag(X, segments=segments)
         assert 15 <= flagged[segments == "south"].sum() <= 20
         assert 25 <= flagged[segments == "north"].sum() <= 30
@@ -455,8 +453,6 @@ def test_new_capacities_need_no_data(items):
     assert_array_equal(more.predict(new), again.predict(new))
     with pytest.raises(CapacityError, match=r"must name the rare labels of fit, \[1, 2\]"):
         model.with_capacities({1: Capacity.fraction(0.1)})
-    with pytest.raises(CapacityError, match="segment_capacities were not given to fit"):
-        model.with_capacities(segment_capacities={"a": Capacity.fraction(0.1)})
 
 
 def test_recalibration_needs_no_labels(items):
@@ -466,6 +462,17 @@ def test_recalibration_needs_no_labels(items):
     flagged = model.predict(new)
     assert 38 <= (flagged == 1).sum() <= 40
     assert 18 <= (flagged == 2).sum() <= 20
+
+
+def test_a_recalibration_that_fails_changes_nothing(items):
+    """The classifier still decides as before."""
+    X, y, new = items
+    model = fitted(X, y)
+    before = model.predict(new)
+    model.set_params(capacities={7: Capacity.fraction(0.1)})
+    with pytest.raises(CapacityError, match="which do not occur among the labels"):
+        model.recalibrate(new)
+    assert_array_equal(model.predict(new), before)
 
 
 @pytest.mark.parametrize("cv", [0.5, 3, KFold(3), "prefit"])

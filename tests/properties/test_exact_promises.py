@@ -26,7 +26,6 @@ from shortlist._core.ranking import Cut, cut_after, flag_above, flag_exactly, li
 from shortlist.exceptions import InsufficientCalibrationWarning, ModelFileError
 from shortlist.models.files import load_estimator
 from shortlist.multiclass import _capacities, _rule
-from shortlist.multiclass._values import JointSample
 from shortlist.online import BudgetController, QuantileTracker
 from shortlist.online.periods import period_of
 from shortlist.tables.drift import judge_shifts
@@ -261,7 +260,7 @@ def test_segments_share_the_error(overall):
 
 def joint_rule(n, classes, **limits):
     """Return a confident rule for n items that class 0 is best for, at an error of 0.2."""
-    sample = JointSample(
+    sample = _rule.JointSample(
         np.column_stack([np.arange(1.0, n + 1), np.full((n, len(classes) - 1), -1.0)]),
         np.zeros(n, dtype=np.intp),
     )
@@ -298,7 +297,7 @@ def test_places_of_several_classes_are_fractional(limit):
     for order in itertools.permutations(range(5)):
         items = np.array(order)
         gains, keys = np.column_stack([1.0 + items, -np.ones(5)]), hash_ids(items)
-        sample = JointSample(gains, np.zeros(5, dtype=np.intp), keys, True)
+        sample = _rule.JointSample(gains, np.zeros(5, dtype=np.intp), keys, True)
         calibrated, new = sample.take(np.arange(4)), sample.take(np.array([4]))
         with pytest.warns(InsufficientCalibrationWarning, match="drawn by lot"):
             rule = _rule.JointRule.calibrate(calibrated, joint)

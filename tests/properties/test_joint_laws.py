@@ -12,8 +12,7 @@ from numpy.testing import assert_array_equal
 from shortlist import Capacity, calibrate_threshold
 from shortlist.exceptions import InsufficientCalibrationWarning
 from shortlist.multiclass._capacities import JointCapacities
-from shortlist.multiclass._rule import JointRule
-from shortlist.multiclass._values import JointSample
+from shortlist.multiclass._rule import JointRule, JointSample
 from shortlist.thresholds.segments import SegmentCapacities
 
 coarse = st.sampled_from([-1.0, 0.0, 0.1, 0.3, 1 / 3, 1.0, 2.0])

@@ -14,7 +14,7 @@ from .._core.validation import UNCHANGED, is_unchanged
 from ..assignment.assigned import check_no_work
 from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError, CapacityTypeError
-from ..thresholds.segments import SegmentCapacities, check_segment_capacities
+from ..thresholds.segments import SegmentCapacities
 
 
 @dataclass(frozen=True)
@@ -79,28 +79,12 @@ class JointCapacities:
             ]
         )
 
-    def changed(
-        self,
-        capacities: Any = UNCHANGED,
-        *,
-        total: Any = UNCHANGED,
-        segment_capacities: Any = UNCHANGED,
-    ) -> JointCapacities:
-        """Replace some of the capacities; rare labels and segments keep their order."""
-        segments = self.segments
-        if not is_unchanged(segment_capacities):
-            if segments is None:
-                raise CapacityError(
-                    "segment_capacities were not given to fit. Therefore the segments of the "
-                    "calibration items are unknown. Fit again with segments."
-                )
-            segments = segments.changed_to(
-                check_segment_capacities(segment_capacities, segments.others)
-            )
+    def changed(self, capacities: Any = UNCHANGED, total: Any = UNCHANGED) -> JointCapacities:
+        """Replace some of the capacities; rare labels keep their order."""
         joint = check_joint_capacities(
             self.classes if is_unchanged(capacities) else capacities,
             self.total if is_unchanged(total) else total,
-            segments,
+            self.segments,
             counts=self.counts,
         )
         if set(joint.classes) != set(self.classes):

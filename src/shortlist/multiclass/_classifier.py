@@ -43,8 +43,7 @@ from ..capacity import Capacity
 from ..thresholds.promise import TIES
 from ..thresholds.segments import check_segment_capacities, segment_codes
 from ._capacities import JointCapacities, check_joint_capacities
-from ._rule import GUARANTEES, JointDecisions, JointRule
-from ._values import JointSample, Valuation
+from ._rule import GUARANTEES, JointDecisions, JointRule, JointSample, Valuation
 
 
 class MulticlassCapacityClassifier(
@@ -255,7 +254,8 @@ class MulticlassCapacityClassifier(
         """
         posteriors = self.predict_proba(X)
         compared = as_calibrated(posteriors, self.rule_.sample.precision)
-        columns, surplus = self.rule_.decide(self._sample(X, compared, segments, ids))
+        sample = self._sample(X, compared, self.rule_.capacities, segments, ids)
+        columns, surplus = self.rule_.decide(sample)
         labels = self.classes_[self._valuation.classes_of(columns, posteriors)]
         return JointDecisions(labels, columns, posteriors, surplus)
 
@@ -315,7 +315,6 @@ class MulticlassCapacityClassifier(
         capacities: Any = UNCHANGED,
         *,
         total: Any = UNCHANGED,
-        segment_capacities: Any = UNCHANGED,
         segments: ArrayLike | None = None,
         values: ArrayLike | None = None,
         ids: ArrayLike | None = None,
@@ -326,10 +325,9 @@ class MulticlassCapacityClassifier(
         ----------
         X : array-like, data frame or sparse matrix of shape (n_items, n_features)
             The batch.
-        capacities, total, segment_capacities : default="unchanged"
+        capacities, total : default="unchanged"
             Capacities for this batch, as for the class; ``Capacity.count(50)`` is a number of
-            items here. They must name the labels and segments of `fit`. By default, those of the
-            classifier.
+            items here. They must name the labels of `fit`. By default, those of the classifier.
         segments
             As for :meth:`decide`.
         values : array-like of shape (n_items,), default=None
@@ -343,9 +341,7 @@ class MulticlassCapacityClassifier(
             Labels; no rare label occurs more often than its capacity allows.
         """
         posteriors = self.predict_proba(X)
-        joint = self.rule_.capacities.changed(
-            capacities, total=total, segment_capacities=segment_capacities
-        )
+        joint = self.rule_.capacities.changed(capacities, total)
         codes = segment_codes(segments, joint.segments, len(posteriors))
         sample = self._valuation.sample(posteriors, codes)
         worth = check_values(values, len(sample))
@@ -358,19 +354,13 @@ class MulticlassCapacityClassifier(
         )
         return self.classes_[self._valuation.classes_of(columns, posteriors)]
 
-    def with_capacities(
-        self,
-        capacities: Any = UNCHANGED,
-        *,
-        total: Any = UNCHANGED,
-        segment_capacities: Any = UNCHANGED,
-    ) -> Self:
+    def with_capacities(self, capacities: Any = UNCHANGED, *, total: Any = UNCHANGED) -> Self:
         """Return a fitted copy for other capacities, with the same model and calibration items.
 
         Parameters
         ----------
-        capacities, total, segment_capacities : default="unchanged"
-            The new capacities, as for the class. They must name the labels and segments of `fit`.
+        capacities, total : default="unchanged"
+            The new capacities, as for the class. They must name the labels of `fit`.
 
         Returns
         -------
@@ -378,11 +368,9 @@ class MulticlassCapacityClassifier(
             Fitted, and sharing the fitted model; this classifier does not change.
         """
         check_is_fitted(self)
-        changed, old = copy.copy(self), self.rule_.capacities
-        joint = old.changed(capacities, total=total, segment_capacities=segment_capacities)
+        changed, joint = copy.copy(self), self.rule_.capacities.changed(capacities, total)
         changed.rule_ = self._calibrated(self.rule_.sample, joint)
         changed.capacities, changed.total = joint.classes, joint.total
-        changed.segment_capacities = None if joint.segments is None else joint.segments.named
         return changed
 
     def recalibrate(
@@ -393,6 +381,9 @@ class MulticlassCapacityClassifier(
         ids: ArrayLike | None = None,
     ) -> Self:
         """Find new prices from other items, without labels and without refitting the model.
+
+        Parameters that were set since `fit`, such as other capacities of segments, count from now
+        on.
 
         Parameters
         ----------
@@ -405,8 +396,11 @@ class MulticlassCapacityClassifier(
         -------
         self
         """
-        sample = self._sample(X, self.predict_proba(X), segments, ids)
-        self.rule_ = self._calibrated(sample, self.rule_.capacities)
+        posteriors = self.predict_proba(X)
+        with restored_on_error(self):
+            joint = self._learn_capacities(self.rule_.capacities.counts)
+            sample = self._sample(X, posteriors, joint, segments, ids)
+            self.rule_ = self._calibrated(sample, joint)
         return self
 
     @property
@@ -511,9 +505,9 @@ class MulticlassCapacityClassifier(
     # --- deciding -------------------------------------------------------------------------------
 
     def _sample(
-        self, X: Any, posteriors: Floats, segments: ArrayLike | None, ids: ArrayLike | None
+        self, X: Any, posteriors: Floats, joint: JointCapacities, segments: Any, ids: Any
     ) -> JointSample:
-        codes = segment_codes(segments, self.rule_.capacities.segments, n_rows(X))
+        codes = segment_codes(segments, joint.segments, n_rows(X))
         tie_keys = self._tie_keys(X, ids)
         keys = tie_keys(np.arange(codes.size)) if self.ties == "hash" else None
         return self._valuation.sample(posteriors, codes, keys, keyed_by_ids=ids is not None)

@@ -38,16 +38,6 @@ class SegmentCapacities:
         names = [*self.named, *([] if self.others is None else [None])]
         return list(zip(names, self.limits, strict=True))
 
-    def changed_to(self, other: SegmentCapacities | None) -> SegmentCapacities:
-        """Return other capacities of the same segments, in the order of these."""
-        if other is None or set(other.named) != set(self.named):
-            raise CapacityError(
-                f"segment_capacities must name the segments that it named in fit: "
-                f"{list(self.named)}; got {None if other is None else list(other.named)}. To "
-                "divide the items otherwise, fit or recalibrate."
-            )
-        return SegmentCapacities({name: other.named[name] for name in self.named}, other.others)
-
 
 def check_segment_capacities(named: Any, others: Any) -> SegmentCapacities | None:
     """Check the parameters `segment_capacities` and `default_segment_capacity`."""
