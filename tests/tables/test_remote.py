@@ -106,6 +106,9 @@ def test_texts_become_what_they_name():
     """Files, files elsewhere, and tables of databases."""
     assert isinstance(as_path("s3://bucket/day.csv"), RemoteFile)
     assert as_path("data/day.csv").name == "day.csv"
+    with pytest.raises(ValueError, match=r"another database, export .* pandas\.read_sql") as caught:
+        as_path("mssql+pyodbc://ann:secret@host/office#cases")
+    assert "secret" not in str(caught.value)
 
 
 def test_a_list_comes_from_elsewhere_and_goes_to_a_file(memory, model_file, table_fit, new_cases):

@@ -47,9 +47,10 @@ class DatabaseTable:
         self.url, _, self.table = (part.strip() for part in address.partition("#"))
         if found is None or not self.table:
             raise ValueError(
-                f"{self.without_password(address)} is not the address of a table. Use for example "
+                f"{without_user(address)} is not the address of a table. Use for example "
                 "sqlite:///cases.db#cases, duckdb:///cases.duckdb#cases or "
-                "postgresql://user@host/database#cases."
+                "postgresql://user@host/database#cases. From another database, export a .csv or "
+                ".parquet file, or pass a data frame, such as that of pandas.read_sql."
             )
         self.system = "postgresql" if found[1].startswith("postgres") else found[1]
         is_clear = _CLEAR.fullmatch(self.url) and (self.is_query or "@" not in self.table)
@@ -111,6 +112,7 @@ class RemoteFile:
 
 def as_path(text: str) -> Any:
     """Return a file by its path; or a table of a database, or a file elsewhere, by its address."""
-    if _ADDRESS.fullmatch(text):
+    elsewhere = re.match("[A-Za-z][A-Za-z0-9+.-]+://", text)
+    if _ADDRESS.fullmatch(text) or (elsewhere and "#" in text):
         return DatabaseTable(text)
-    return RemoteFile(text) if re.match("[A-Za-z][A-Za-z0-9+.-]+://[^/]", text) else Path(text)
+    return RemoteFile(text) if elsewhere else Path(text)

@@ -1,0 +1,124 @@
+"""Decisions from PostgreSQL to PostgreSQL beside Parquet to Parquet: time and peak memory.
+
+    python benchmarks/bench_databases.py                     # 10**6 rows, a server of its own
+    python benchmarks/bench_databases.py --rows 100000 --address postgresql://ann@db.example/office
+
+`shortlist flag` runs in a process of its own for each way, and both ways must decide alike. Ratios
+are those of the database to the file. Without an address, a server is started in a temporary
+folder, if PostgreSQL is installed; its own time and memory are not counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import pyarrow.parquet as pq
+
+from bench_long_tables import make_rows, write_rows
+from shortlist import Capacity
+from shortlist.tables import fit_table, save_model
+
+
+class Cost(NamedTuple):
+    """What a process has taken."""
+
+    seconds: float
+    processor: float
+    megabytes: float
+
+
+def flag(model: Path, source: str, out: str) -> Cost:
+    """Run the command, and return what it took."""
+    start = time.perf_counter()
+    words = [sys.executable, "-m", "shortlist", "--quiet", "flag", str(model), source, "-o", out]
+    process = subprocess.Popen(words, stdout=subprocess.DEVNULL)
+    _, status, used = os.wait4(process.pid, 0)
+    if status:
+        raise SystemExit(f"flag ended with {os.waitstatus_to_exitcode(status)}")
+    seconds = time.perf_counter() - start
+    return Cost(seconds, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
+
+
+@contextlib.contextmanager
+def database(address: str | None) -> Iterator[str]:
+    """Yield the address of a database: the given one, or of a server of our own."""
+    if address is not None:
+        yield address
+        return
+    from tests.service.helpers import PostgresServer
+
+    with tempfile.TemporaryDirectory() as folder:
+        server = PostgresServer(folder)
+        server.start()
+        try:
+            yield server.new_database("bench")
+        finally:
+            server.stop()
+
+
+def load(address: str, table: str, path: Path) -> None:
+    """Copy a Parquet file into a new table."""
+    import psycopg
+
+    file = pq.ParquetFile(path)
+    kinds = {"double": "DOUBLE PRECISION", "int64": "BIGINT"}
+    typed = ", ".join(f'"{f.name}" {kinds[str(f.type)]}' for f in file.schema_arrow)
+    with psycopg.connect(address) as link, link.cursor() as cursor:
+        cursor.execute(f"DROP TABLE IF EXISTS {table}, {table}_flags")
+        cursor.execute(f"CREATE TABLE {table} ({typed})")
+        with cursor.copy(f"COPY {table} FROM STDIN") as copy:
+            for batch in file.iter_batches(1 << 16):
+                for row in zip(*batch.to_pydict().values(), strict=True):
+                    copy.write_row(row)
+
+
+def check(address: str, table: str, flags: Path) -> None:
+    """Raise an error unless both ways have decided alike."""
+    import psycopg
+
+    decided = pq.read_table(flags).to_pydict()
+    want = dict(zip(decided["case"], decided["flagged"], strict=True))
+    with psycopg.connect(address) as link:
+        found = dict(link.execute(f'SELECT "case", flagged FROM {table}').fetchall())
+    if found != want:
+        raise SystemExit("the two ways decide differently")
+
+
+def main() -> None:
+    """Print what both ways took, and their ratios."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=10**6)
+    parser.add_argument("--address")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name, database(given.address) as address:
+        folder = Path(name)
+        make_rows(20_000, 0).to_csv(folder / "fit.csv", index=False)
+        capacity = Capacity.fraction(0.01)
+        known = {"target": "fraud", "id": "case", "capacity": capacity, "learner": "logistic"}
+        save_model(fit_table(folder / "fit.csv", **known).model, folder / "m.model")
+        rows, flags, table = folder / "rows.parquet", folder / "flags.parquet", "shortlist_bench"
+        write_rows(rows, given.rows)
+        load(address, table, rows)
+        file = flag(folder / "m.model", str(rows), str(flags))
+        base = flag(folder / "m.model", f"{address}#{table}", f"{address}#{table}_flags")
+        check(address, f"{table}_flags", flags)
+    print(f"{given.rows:,} rows, the same decisions")
+    for name, cost in (("Parquet", file), ("PostgreSQL", base)):
+        print(f"{name:>11}: {cost[0]:.1f} s, processor {cost[1]:.1f} s, {cost[2]:,.0f} MB at most")
+    ratios = [b / f for b, f in zip(base, file, strict=True)]
+    print(f"     ratios: time {ratios[0]:.2f}, processor {ratios[1]:.2f}, memory {ratios[2]:.2f}")
+
+
+if __name__ == "__main__":
+    main()
