@@ -25,7 +25,8 @@ from tests.service.helpers import running_postgres
 
 def run(url, statement, rows=None):
     """Run a statement, with each of some rows; return what it finds."""
-    address = DatabaseTable(f"{url}#any")
+    # SQLAlchemy translates the errors of its own calls alone.
+    address = DatabaseTable(f"{url.replace('+pysqlite', '')}#any")
     with databases._connected(address, writes=True) as connection:
         cursor = connection.cursor()
         if rows is not None:
@@ -56,7 +57,7 @@ def server():
         yield server
 
 
-@pytest.fixture(scope="module", params=["sqlite", "duckdb", "postgresql"])
+@pytest.fixture(scope="module", params=["sqlite", "duckdb", "postgresql", "sqlite+pysqlite"])
 def url(request, cases, new_cases, tmp_path_factory):
     """Return the address of a database of each kind, with the tables of cases."""
     folder = tmp_path_factory.mktemp("database")
@@ -64,7 +65,8 @@ def url(request, cases, new_cases, tmp_path_factory):
         pytest.importorskip("psycopg")
         address = request.getfixturevalue("server").new_database("office")
     else:
-        pytest.importorskip("sqlite3" if request.param == "sqlite" else "duckdb")
+        modules = {"sqlite": "sqlite3", "duckdb": "duckdb", "sqlite+pysqlite": "sqlalchemy"}
+        pytest.importorskip(modules[request.param])
         address = f"{request.param}:///{folder / 'office.db'}"
     write(address, "old_cases", pd.read_csv(cases, dtype={"vip": str}))
     write(address, "new_cases", pd.read_csv(new_cases, dtype={"vip": str}))
@@ -204,6 +206,9 @@ def test_a_killed_run_leaves_no_half_table(url):
         pytest.skip("a file of DuckDB has one process at a time")
     ended = subprocess.run([sys.executable, "-c", KILLED, f"{url}#fresh"], check=False)
     assert ended.returncode == -signal.SIGKILL
+    if "+" in url:  # a driver may commit the new table by itself, but no row
+        assert run(url, "SELECT count(*) FROM fresh") == [(0,)]
+        return
     with pytest.raises(OSError, match="fresh"):
         run(url, "SELECT * FROM fresh")
 

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from shortlist._core.addresses import RemoteFile, as_path
 from shortlist.cli import app
 from shortlist.exceptions import TableError
-from shortlist.tables import select_rows
+from shortlist.tables import DatabaseTable, select_rows
 from shortlist.tables.read import open_table
 
 fsspec = pytest.importorskip("fsspec")
@@ -106,8 +106,8 @@ def test_texts_become_what_they_name():
     """Files, files elsewhere, and tables of databases."""
     assert isinstance(as_path("s3://bucket/day.csv"), RemoteFile)
     assert as_path("data/day.csv").name == "day.csv"
-    with pytest.raises(ValueError, match=r"another database, export .* pandas\.read_sql") as caught:
-        as_path("mssql+pyodbc://ann:secret@host/office#cases")
+    with pytest.raises(ValueError, match=r"such as mysql\+pymysql://") as caught:
+        as_path("mysql://ann:secret@host/office#cases")
     assert "secret" not in str(caught.value)
 
 
@@ -119,3 +119,22 @@ def test_a_list_comes_from_elsewhere_and_goes_to_a_file(memory, model_file, tabl
     there = select_rows(table_fit.model, f"{memory}/whole.csv", count=9, reasons=False)
     here = select_rows(table_fit.model, new_cases, count=9, reasons=False)
     assert_array_equal(there.columns["case"], here.columns["case"])
+
+
+def test_passwords_of_other_databases_are_not_shown():
+    """Also not those of ODBC."""
+    address = "mssql+pyodbc:///?odbc_connect=DRIVER%3Dx;PWD%3Dsecret#cases"
+    assert "secret" not in str(DatabaseTable(address))
+    assert "secret" not in str(DatabaseTable("mysql+pymysql://ann:secret@host/office#cases"))
+    with pytest.raises(ValueError, match="not shown as it may hold a password"):
+        DatabaseTable("mysql+pymysql://ann:sec/ret@host/office#cases")
+
+
+def test_a_missing_driver_of_another_database_is_named():
+    """SQLAlchemy knows which one."""
+    pytest.importorskip("sqlalchemy")
+    with (
+        pytest.raises(ImportError, match="pip install pyodbc"),
+        open_table(DatabaseTable("mssql+pyodbc://host/office#cases")),
+    ):
+        pass

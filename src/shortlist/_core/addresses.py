@@ -7,13 +7,16 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-_ADDRESS = re.compile(r"(sqlite|duckdb|postgres(?:ql)?)://.*", re.DOTALL)
-_PASSWORD = re.compile(r"(?<=//)([^/@:]*):([^/@]*)(?=@)|(password=)([^&#\s]*)")
+#: The three databases that we know ourselves, and all that SQLAlchemy knows.
+_ADDRESS = re.compile(r"(sqlite|duckdb|postgres(?:ql)?|[a-z0-9]+\+[a-z0-9_]+)://.*", re.DOTALL)
+_PASSWORD = re.compile(
+    r"(?<=//)([^/@:]*):([^/@]*)(?=@)|((?:password|pwd|odbc_connect)=)([^&#\s]*)", re.IGNORECASE
+)
 
 
 #: A user and a password, which hold no @ and no / of their own, hosts, a database and options.
 _HOST = r"(?:[^/@?:,\[\]]*|\[[^/@\]]*\])(?::[0-9]*)?"
-_CLEAR = re.compile(rf"postgres(?:ql)?://(?:[^/@]*@)?{_HOST}(?:,{_HOST})*(?:/[^@?]*)?(?:\?.*)?")
+_CLEAR = re.compile(rf"[a-z0-9+_]+://(?:[^/@]*@)?{_HOST}(?:,{_HOST})*(?:/[^@?]*)?(?:\?.*)?")
 _USER = re.compile(r"(?<=:/)(/?[^/@:]*):.*@", re.DOTALL)
 
 
@@ -28,6 +31,8 @@ class DatabaseTable:
         "duckdb:///cases.duckdb#cases" or "postgresql://user:password@host/database#schema.cases".
         A text with spaces is a query, such as "sqlite:///cases.db#select * from cases where day =
         7". What PostgreSQL finds in its own variables and password file need not be in the address.
+        Other databases are reached through SQLAlchemy and an installed driver, by its addresses,
+        such as "mssql+pyodbc://user:password@host/database?driver=ODBC+Driver+18+for+SQL+Server".
 
     Notes
     -----
@@ -49,12 +54,13 @@ class DatabaseTable:
             raise ValueError(
                 f"{without_user(address)} is not the address of a table. Use for example "
                 "sqlite:///cases.db#cases, duckdb:///cases.duckdb#cases or "
-                "postgresql://user@host/database#cases. From another database, export a .csv or "
-                ".parquet file, or pass a data frame, such as that of pandas.read_sql."
+                "postgresql://user@host/database#cases. For another database, name its driver as "
+                "SQLAlchemy does, such as mysql+pymysql://user@host/database#cases."
             )
-        self.system = "postgresql" if found[1].startswith("postgres") else found[1]
+        known = {"sqlite": "sqlite", "duckdb": "duckdb", "postgres": "postgresql"}
+        self.system = known.get(found[1].removesuffix("ql"), "other")
         is_clear = _CLEAR.fullmatch(self.url) and (self.is_query or "@" not in self.table)
-        if self.system == "postgresql" and not is_clear:
+        if self.system in ("postgresql", "other") and not is_clear:
             raise ValueError(
                 "The address of the database, which is not shown as it may hold a password, "
                 "cannot be told apart from its password. Write @ in a password as %40, / as %2F, "
@@ -78,7 +84,7 @@ class DatabaseTable:
     def file(self) -> Path | None:
         """The file of the database, if it is one."""
         path = unquote(self.url.partition("://")[2])
-        return None if self.system == "postgresql" else Path(path.removeprefix("/"))
+        return Path(path.removeprefix("/")) if self.system in ("sqlite", "duckdb") else None
 
     def without_password(self, text: str) -> str:
         """Return a text in which the password of the address does not occur."""

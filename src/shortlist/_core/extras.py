@@ -29,6 +29,7 @@ EXTRAS = {
     "pyspark": "spark",
     "rich": "cli",
     "skops": "cli",
+    "sqlalchemy": "sql",
     "typer": "cli",
     "uvicorn": "service",
 }

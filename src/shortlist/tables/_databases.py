@@ -1,8 +1,9 @@
-"""Tables of databases, read and written through their own drivers."""
+"""Tables of databases, read and written through their own drivers, or through SQLAlchemy."""
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import sqlite3
 import tempfile
@@ -21,7 +22,7 @@ pa = load_extra("pyarrow", needed_for="Reading tables")
 load_extra("pyarrow.parquet", needed_for="Writing tables")
 
 _CHUNK_ROWS = 1 << 14
-_DRIVERS = {"postgresql": "psycopg", "duckdb": "duckdb"}
+_DRIVERS = {"postgresql": "psycopg", "duckdb": "duckdb", "other": "sqlalchemy"}
 #: Types of answers, by their names in Arrow.
 _TYPES = {
     "string": "TEXT",
@@ -40,11 +41,15 @@ def _connected(address: DatabaseTable, *, writes: bool = False) -> Iterator[Any]
     """
     driver: Any = sqlite3
     if address.system in _DRIVERS:
-        driver = load_extra(_DRIVERS[address.system], needed_for=f"Reading {address.system}")
+        driver = load_extra(_DRIVERS[address.system], needed_for=f"Reading {address}")
+    errors = driver.exc.SQLAlchemyError if address.system == "other" else driver.Error
     try:
         with contextlib.closing(_connect(driver, address, writes)) as connection:
             yield connection
-    except driver.Error as error:
+    except ModuleNotFoundError as error:
+        missing = f"{address} needs {error.name}, which is not installed"
+        raise ImportError(f"{missing}. Install it with: pip install {error.name}") from None
+    except errors as error:
         reason = " ".join(address.without_password(str(error)).split()).rstrip(".")
         kind = OSError if writes else TableError
         raise kind(f"{address} cannot be used: {reason}.") from None
@@ -56,17 +61,30 @@ def _connect(driver: Any, address: DatabaseTable, writes: bool) -> Any:
     if address.system == "sqlite":
         file = f"file:{quote(str(address.file))}?mode={'rwc' if writes else 'ro'}"
         return driver.connect(file, uri=True, isolation_level=None)
+    if address.system == "other":
+        engine = driver.create_engine(address.url, poolclass=driver.pool.NullPool)
+        return engine.connect().execution_options(stream_results=True, no_parameters=True)
     connection = driver.connect(address.url)
     connection.read_only = not writes
     return connection
 
 
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+def _quoted(address: DatabaseTable, *names: str) -> list[str]:
+    sign = "`" if address.url.startswith(("mysql", "mariadb")) else '"'
+    return [sign + name.replace(sign, 2 * sign) + sign for name in names]
 
 
 def _table_of(address: DatabaseTable) -> str:
-    return ".".join(map(_quoted, address.table.split(".")))
+    return ".".join(_quoted(address, *address.table.split(".")))
+
+
+def _executed(connection: Any, address: DatabaseTable, query: str, **named: str) -> Any:
+    """Return the rows of a query, of which the server keeps those that were not asked for yet."""
+    if address.system == "other":
+        return connection.exec_driver_sql(query)
+    cursor = connection.cursor(**named)
+    cursor.execute(query)
+    return cursor
 
 
 def open_database(
@@ -76,15 +94,15 @@ def open_database(
     connection = stack.enter_context(_connected(address))
     query = f"SELECT * FROM {_table_of(address)}"
     query = address.table.rstrip("; \n") if address.is_query else query
-    cursor = connection.cursor()
-    cursor.execute(f"SELECT * FROM ({query}) AS cases WHERE 1 = 0")
-    columns = [column[0] for column in cursor.description]
+    nothing = _executed(connection, address, f"SELECT * FROM ({query}) AS cases WHERE 1 = 0")
+    described = nothing.cursor if address.system == "other" else nothing
+    columns = [column[0] for column in described.description]
 
     def chunks(wanted: Collection[str], at_once: float = 0) -> Iterator[Any]:
         # A cursor with a name stays on the server, with rows that were not asked for yet.
         named = {"name": "shortlist"} if address.system == "postgresql" else {}
-        with contextlib.closing(connection.cursor(**named)) as rows:
-            rows.execute(f"SELECT {', '.join(map(_quoted, wanted))} FROM ({query}) AS cases")
+        asked = f"SELECT {', '.join(_quoted(address, *wanted))} FROM ({query}) AS cases"
+        with contextlib.closing(_executed(connection, address, asked, **named)) as rows:
             most = None if at_once == math.inf else max(int(at_once), _CHUNK_ROWS)
             for batch in iter(lambda: rows.fetchmany(most) if most else rows.fetchall(), []):
                 plain = ([_plain(value) for value in each] for each in zip(*batch, strict=True))
@@ -112,18 +130,33 @@ def append_whole(address: DatabaseTable) -> Iterator[BinaryIO]:
         yield file
         answers = pa.parquet.ParquetFile(file)
         with _connected(address, writes=True) as connection:
+            fields, table = answers.schema_arrow, _table_of(address)
+            types = [_type_of(field) for field in fields]
+            if address.system == "other":
+                _append_frames(address, answers, connection)
+                return
             cursor = connection.cursor()
             mark = "%s" if address.system == "postgresql" else "?"
             if address.system != "postgresql":  # whose driver begins by itself
                 cursor.execute("BEGIN")
-            fields, table = answers.schema_arrow, _table_of(address)
-            typed = ", ".join(f"{_quoted(field.name)} {_type_of(field)}" for field in fields)
+            named = _quoted(address, *fields.names)
+            typed = ", ".join(map(" ".join, zip(named, types, strict=True)))
             cursor.execute(f"CREATE TABLE IF NOT EXISTS {table} ({typed})")
-            names, marks = ", ".join(map(_quoted, fields.names)), ", ".join([mark] * len(fields))
+            names, marks = ", ".join(named), ", ".join([mark] * len(fields))
             for batch in answers.iter_batches(_CHUNK_ROWS):
                 rows = list(zip(*batch.to_pydict().values(), strict=True))
                 cursor.executemany(f"INSERT INTO {table} ({names}) VALUES ({marks})", rows)
             cursor.execute("COMMIT")
+
+
+def _append_frames(address: DatabaseTable, answers: Any, connection: Any) -> None:
+    """Append answers through SQLAlchemy, which knows the types of a database."""
+    schema, _, table = address.table.rpartition(".")
+    empty = answers.schema_arrow.empty_table()  # the table has its types whatever the rows are
+    where: Any = {"con": connection, "schema": schema or None, "if_exists": "append"}
+    with connection.begin():  # otherwise each part is committed by itself
+        for part in itertools.chain([empty], answers.iter_batches(_CHUNK_ROWS)):
+            part.to_pandas(integer_object_nulls=True).to_sql(table, **where, index=False)
 
 
 def _type_of(field: Any) -> str:
