@@ -89,8 +89,8 @@ def streamed(path: Path, score: str) -> Any:
 
 def streamed_cut(path: Path, score: str) -> Any:
     """Find the exact cut alone, value and tie key, and list nothing."""
-    from shortlist.distributed._local import LocalEngine
     from shortlist.distributed._ranks import Order, Ranks
+    from shortlist.distributed.engine import LocalEngine
 
     engine = LocalEngine()
     Ranks(engine, engine.opened(path), Order(score, "id")).cuts({None: K})

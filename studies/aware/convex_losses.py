@@ -8,7 +8,7 @@ from scipy.special import expit, softmax
 
 from shortlist._core.arrays import Doubles, Mask
 from shortlist.aware import CapacityAwareLinearClassifier
-from shortlist.aware._top_losses import TopLoss
+from shortlist.aware._linear import TopLoss
 
 _FAR = 40.0  # beyond this the logistic function is 0 or 1 in double precision
 

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import check_grad
 from scipy.special import expit
 
-from shortlist.aware._top_losses import Lagrangian, detection_loss
+from shortlist.aware._linear import Lagrangian, detection_loss
 from studies.aware.convex_losses import pat_mat_loss, top_push_loss
 
 TOP_LOSSES = {"detection": detection_loss, "pat-mat": pat_mat_loss, "top-push": top_push_loss}

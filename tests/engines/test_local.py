@@ -11,7 +11,7 @@ import pytest
 from shortlist import Capacity, calibrate_threshold
 from shortlist import select as select_array
 from shortlist.distributed import calibrate, select
-from shortlist.distributed._local import LocalEngine
+from shortlist.distributed.engine import LocalEngine
 from shortlist.exceptions import CapacityError, TableError
 
 RNG = np.random.default_rng(0)

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from shortlist import Capacity, select
 from shortlist.distributed import _ranks
-from shortlist.distributed._local import LocalEngine
 from shortlist.distributed._ranks import Order, Ranks
+from shortlist.distributed.engine import LocalEngine
 from shortlist.distributed.functions import listed_rows
 from shortlist.exceptions import TableError
 

@@ -18,7 +18,7 @@ from .._core.folds import stratified_folds
 from .._core.validation import check_count, check_number, check_positive
 from ..capacity import Capacity
 from ._base import CapacityAwareBase
-from ._top_losses import Lagrangian, detection_loss
+from ._linear import Lagrangian, detection_loss
 
 Singles = NDArray[np.float32]  # twice as fast as double precision, and precise enough to train
 

@@ -1,6 +1,6 @@
 """Exact answers about files and folders that do not fit into memory."""
 
-from ._local import LocalEngine
+from .engine import LocalEngine
 from .functions import Functions
 
 __all__ = ["calibrate", "evaluate", "flag", "score", "select"]

@@ -13,8 +13,16 @@ from .._core.arrays import Mask
 from .._core.formatting import percent, stated_percent
 from .._core.intervals import Interval
 from .._core.validation import check_confidence, check_count
-from ._reviews import Reviews, check_reviews, count_interval, found_and_missed, known_estimate
-from ._values import MissedValue, in_values, largest_value
+from ._reviews import (
+    MissedValue,
+    Reviews,
+    check_reviews,
+    count_interval,
+    found_and_missed,
+    in_values,
+    known_estimate,
+    largest_value,
+)
 
 #: With fewer rare cases among the probes, an interval is too wide to act on.
 ENOUGH_HITS = 10

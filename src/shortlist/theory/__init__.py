@@ -1,8 +1,13 @@
 """The optimal rule when densities are known, its modified-prior twin, and complexity bounds."""
 
-from ._bounds import deviation_bound, empirical_loss, log_shatter_bound, vc_dimension_bound
-from ._known import KnownDensities
 from ._rules import BayesRule, OptimalRule
+from ._samples import (
+    KnownDensities,
+    deviation_bound,
+    empirical_loss,
+    log_shatter_bound,
+    vc_dimension_bound,
+)
 
 __all__ = [
     "BayesRule",
