@@ -1,16 +1,20 @@
 """Calibration items, each judged by the threshold that the others give."""
 
+from fractions import Fraction
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
+from scipy.stats import norm
 
 from shortlist import Capacity, Worth
 from shortlist._core.ids import hash_ids
 from shortlist._core.ranking import lift
 from shortlist.thresholds.samples import CalibrationSample
-from shortlist.thresholds.terms import Terms
+from shortlist.thresholds.terms import Terms, _Calibration
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::shortlist.exceptions.InsufficientCalibrationWarning"
@@ -90,10 +94,27 @@ def test_work_is_judged_without_the_item(samples, budget, least):
 
 @given(samples(grouped=True, keyed=True), FRACTIONS, st.sampled_from(["expected", "confident"]))
 def test_an_item_is_judged_without_its_group(samples, capacity, guarantee):
-    """One item of each other group, and no more than the capacity of all of these."""
+    """One item of each other group, with the same part of the capacity for all groups."""
     terms = Terms(guarantee, 0.8)
-    flagged = terms.flags_without_own(samples, capacity, [each.keys_of for each in samples])
-    assert_array_equal(flagged, one_by_one(terms, samples, capacity))
+    with patch.object(_Calibration, "_part_of_capacity", lambda self: Fraction(3, 4)):
+        flagged = terms.flags_without_own(samples, capacity, [each.keys_of for each in samples])
+        assert_array_equal(flagged, one_by_one(terms, samples, capacity))
+
+
+def test_the_part_of_all_groups_judges_none_of_them_otherwise():
+    """Sizes from 1 to 7: as much of an average group is flagged as of new groups, within 3 %."""
+    of, seen, new = np.arange(150).repeat(np.arange(150) % 7 + 1), [], []
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        scores = rng.normal(size=150)[of] + rng.normal(size=of.size)
+        sample = CalibrationSample(scores, rng.random(of.size), groups=of)
+        terms, capacity = Terms(seed=seed), Capacity.fraction(0.05)
+        flagged = terms.flags_without_own([sample], capacity, [sample.keys_of])
+        seen.append((np.bincount(of, flagged) / np.bincount(of)).mean())
+        found = terms.thresholds([sample], capacity, 0.95)[0]
+        upper, lower = norm.sf([found.value, found.lower_value], scale=np.sqrt(2))
+        new.append((1 - found.share) * upper + found.share * lower)
+    assert abs(np.mean(seen) / np.mean(new) - 1) < 0.03
 
 
 @given(st.integers(2, 60), st.integers(1, 39), st.integers(0, 2**32))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -10,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core.arrays import Doubles, Mask, Rows, TieKeys
+from .._core.arrays import Doubles, Mask, TieKeys
 from .._core.formatting import percent
 from .._core.ids import lots_of
 from .._core.intervals import Interval, clopper_pearson_lower
@@ -134,8 +135,10 @@ class _Calibration:
     have. The promises are about an item that is drawn at random from a new group, and rest on one
     item of each group, drawn by lot. The rate of all items is the same if the sizes of groups have
     nothing to do with their scores. If large groups are the more suspicious ones it is higher.
-    Therefore, where sizes differ, no more than the capacity is flagged among the calibration items
-    themselves.
+    Therefore the lots keep a lower level then: where the highest scores make up the capacity among
+    all calibration items, the share of an average group that lies there, if that is less. A lower
+    level flags less, so the promises stay exact; and in the long run, the rate of all items is
+    within the capacity, too.
     """
 
     def __init__(
@@ -159,8 +162,9 @@ class _Calibration:
         self.terms, self.sample, self.capacity = terms, sample, capacity
         self.confidence = check_confidence(confidence)
         self.of_work = capacity.kind == "effort"
-        sizes = np.unique([] if sample.groups is None else sample.groups, return_counts=True)[1]
-        self.sizes_differ = np.unique(sizes).size > 1
+        self.units = np.arange(sample.scores.size)
+        if sample.groups is not None:
+            self.units = np.unique(sample.groups, return_inverse=True)[1]
         self.tests_precision = labelled and terms.promises_precision
         is_estimated = capacity.kind == "multiple" and terms.reference.is_estimated
         if terms.kind.over_time and (
@@ -207,9 +211,10 @@ class _Calibration:
         """Return the place of the threshold among n scores of a sample of single items."""
         if self.promise.ratio == 0:
             return Place(-1)
+        part = self._part_of_capacity()
         if self.walks:
-            return Place(self._walked_k(own))
-        place = place_of(n, self.promise)
+            return Place(self._walked_k(own, part))
+        place = place_of(n, replace(self.promise, ratio=part * self.promise.ratio))
         # A precision is tested at whole places.
         return place if self._draws_lots(own) and not self.tests_precision else Place(place.k)
 
@@ -222,25 +227,38 @@ class _Calibration:
         on_average = not self.promise.guarantee.surely
         return own.keys_of is not None and (on_average or own.keyed_by_ids)
 
-    def _walked_k(self, own: CalibrationSample) -> int:
+    def _walked_k(self, own: CalibrationSample, part: Fraction) -> int:
         """Cover the unknown prevalence by walking the labelled ranking."""
         assert own.is_rare is not None
         order, steps = rank(own.scores, own.keys_of)
-        is_rare, b = own.is_rare[order], exact(self.capacity.value)
+        is_rare, b = own.is_rare[order], part * exact(self.capacity.value)
         # Lots of their own: those of the items may have drawn them from groups, or by weight.
         lots = lots_of(own.lots(self.terms.seed))[order][is_rare]
         return confident_k_by_walking(is_rare, steps, b, error=self.promise.error, lots=lots)
 
     def _find_cuts(self) -> tuple[Place, Cuts]:
         """Return the place of the threshold, and the cuts at both of its ends."""
-        sample, own = self.sample, self._single_items()
-        place, at_most = self._place(own, own.scores.size), AFTER_ALL
-        if self.sizes_differ and place.k < own.scores.size:
+        sample, own, at_most = self.sample, self._single_items(), AFTER_ALL
+        place = self._place(own, own.scores.size)
+        if sample.groups is not None and self.terms.kind.of_sample:
             k = plug_in_k(sample.scores.size, self.promise.ratio)
             at_most = cut_after(sample.scores, k, sample.keys_of)
         upper = cut_after(own.scores, place.k, own.keys_of)
         lower = cut_after(own.scores, place.k + 1, own.keys_of) if place.share else upper
         return place, Cuts(upper, lower, place.share).within(at_most)
+
+    def _part_of_capacity(self) -> Fraction:
+        """Return which part of the capacity large groups leave; all of it if sizes are equal.
+
+        At the capacity of all items, the share of an average group as a part of that of all items.
+        """
+        sample, n, sizes = self.sample, self.sample.scores.size, np.bincount(self.units)
+        if sample.groups is None or self.terms.kind.of_sample or np.all(sizes == sizes[0]):
+            return Fraction(1)
+        places, last = dense_places(sample.scores, sample.sorting_keys), n * self.promise.ratio
+        above = places <= np.sort(places)[math.ceil(last) - 1]  # with all that is tied there
+        share = Fraction(float((np.bincount(self.units, above) / sizes).mean()))
+        return min(share * n / int(above.sum()), Fraction(1))
 
     # --- each item by the others ----------------------------------------------------------------
 
@@ -248,20 +266,20 @@ class _Calibration:
         """Flag each item by the threshold that the items of all other groups would give.
 
         An item is above place k + 1 of the others if at most k of them come before it, or are tied
-        with it. Labels make thresholds that this does not find: where a precision is tested or an
-        unknown prevalence covered by them, the items are flagged by the threshold of all of them.
+        with it. What large groups leave of the capacity is that of all groups. Labels make
+        thresholds that this does not find: where a precision is tested or an unknown prevalence
+        covered by them, the items are flagged by the threshold of all of them.
         """
-        sample = self.sample
-        if self.walks or self.tests_precision:
+        sample, units = self.sample, self.units
+        by_cap = sample.groups is not None and self.terms.kind.of_sample
+        if self.walks or self.tests_precision or by_cap:
             return self.threshold.flag_with_keys(sample.scores, tie_keys)
         own, n = self._single_items(), sample.scores.size
         pairs = [(each.scores, each.sorting_keys) for each in (sample, own)]
         scores, keys = (np.concatenate(each) for each in zip(*pairs, strict=True))
         items, others = np.split(dense_places(scores, keys), [n])
-        units = np.arange(n)
-        if sample.groups is not None:
-            units = np.unique(sample.groups, return_inverse=True)[1]
-        n_before = _n_up_to(items, others) - (others[units] <= items)
+        n_before = np.searchsorted(np.sort(others), items, side="right")
+        n_before = n_before - (others[units] <= items)
         k, share = self._place(own, others.size - 1)
         flagged = n_before <= k
         if share:
@@ -269,23 +287,10 @@ class _Calibration:
             flagged[drawn] = lots_of(tie_keys(drawn)) < share
         if sample.keys_of is None:
             flagged &= sample.scores > -np.inf
-        if sample.groups is not None:
-            flagged &= self._within_others(items, units)
         if self.terms.worth is not None:
             limit = worth_limit(self.terms.worth, k, sample, self.promise)
             flagged &= flag_above(sample.scores, limit, sample.keys_of)
         return flagged
-
-    def _within_others(self, items: Rows, groups: Rows) -> Mask:
-        """Tell which items would be flagged if just the capacity were, of other groups and them."""
-        within = items + groups * (items.max() + 1)
-        sizes = np.bincount(groups)
-        n_in_group = _n_up_to(within, within) - (np.cumsum(sizes) - sizes)[groups]
-        most = [plug_in_k(items.size - size, self.promise.ratio) for size in sizes.tolist()]
-        _, same, n_same = np.unique(sizes, return_inverse=True, return_counts=True)
-        others_are_equal = (n_same.size == 1) | ((n_same.size == 2) & (n_same[same] == 1))
-        within = _n_up_to(items, items) - n_in_group <= np.array(most)[groups]
-        return within | others_are_equal[groups]
 
     # --- the threshold --------------------------------------------------------------------------
 
@@ -337,11 +342,6 @@ def largest_effort(capacity: Capacity, efforts: Doubles | None, max_effort: Any)
             "cut off after some hours, that is the bound."
         )
     return float(efforts[0])
-
-
-def _n_up_to(places: Rows, others: Rows) -> Rows:
-    """Return how many of other places are no later than each place."""
-    return np.searchsorted(np.sort(others), places, side="right")
 
 
 def _n_above(cuts: Cuts, sample: CalibrationSample) -> int:
