@@ -270,6 +270,7 @@ MUTANTS = [
     Mutant("the log of a deleted file is read", "service/stream_file.py", ', Path(f"{path}-wal")):', "):", DURABLE),
     Mutant("hard links accepted", "service/stream_file.py", "if found.st_nlink != 1:", "if found.st_nlink < 1:", DURABLE),
     Mutant("the file is not locked", "service/stream_file.py", "            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)\n", "            pass\n", DURABLE),
+    Mutant("two files of one name are one", "tables/read.py", 'f"{number:06}-{', 'f"{0:06}-{', ("tests/tables/test_remote.py",)),
     Mutant("a message counts as answered before it is", "service/kafka.py", "                yield [self._line(each) for each in messages]\n                for each in messages:\n                    self.position[self._name(each.partition())] = each.offset() + 1\n", "                for each in messages:\n                    self.position[self._name(each.partition())] = each.offset() + 1\n                yield [self._line(each) for each in messages]\n", KAFKA),
     Mutant("a message without an id is new each time", "service/stream.py", "given = getattr(line, \"place\", None) if given is None else given", "pass", KAFKA),
     Mutant("answers that were not taken are forgotten", "service/kafka.py", "if self._producer.flush(_SECONDS) or self._failed:", "if self._producer.flush(_SECONDS) < 0:", KAFKA),
