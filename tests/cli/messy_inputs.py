@@ -128,6 +128,11 @@ TIMES = "'minutes' is read as durations or times of day"
 LIKE_MINUTES = like(minutes(), TIMES)
 MORE_FITS = {
     # headings and rows
+    "a title above, with empty cells": (
+        text(before="Export of May;;;;;\n", sep=";"),
+        (),
+        refused("first line of .* names 1 of 6 columns.*lines above the one with"),
+    ),
     "a title above": (text(before="Export\n"), (), refused("lines above the one with the column")),
     "the heading twice": (text(after=HEADING), (), refused("the heading comes twice")),
     "zero bytes": (text(cells("country", "a\0r", FEW)), (), refused("holds no zero bytes")),

@@ -198,7 +198,11 @@ FITS = {
         refused("'amount' must be a finite number; row 4"),
     ),
     "infinity, said": (text(cells("amount", "inf", FEW)), ("--read", "na=inf"), like(GAPS)),
-    "no values": (text(cells("amount", None, range(400))), (), noted("'amount' is empty")),
+    "no values": (
+        text(cells("amount", None, range(400))),
+        (),
+        noted("'amount' is left out.*is empty"),
+    ),
     "only words": (
         text(cells("amount", "much", range(400))),
         ("--read", "numeric=amount"),

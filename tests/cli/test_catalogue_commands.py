@@ -712,6 +712,24 @@ entry(
     "Rename it",
 )
 entry(
+    "select: one formula",
+    lambda d: (
+        [
+            "select",
+            d.model,
+            d.changed(name="=1+1"),
+            "--count",
+            1,
+            "--keep",
+            "name",
+            "-o",
+            d.folder / "formula.csv",
+        ]
+    ),
+    0,
+    "1 cell begins with",
+)
+entry(
     "select: formulas in cells",
     lambda d: (
         [

@@ -217,7 +217,7 @@ def guess_column(
     texts = _Texts.of(column, name, format) if is_text(kind) else None
     present = pa.compute.is_null(column, nan_is_null=True).false_count
     if not present or (texts and not texts.n_rows):
-        return Guess("numeric", format, [f"{name!r} is empty. Nothing can be learned from it."])
+        raise TableError(f"The column {name!r} is empty in all rows.")
     if texts:
         guess = _guess_texts(texts, format, numeric)
         return replace(guess, notes=texts.notes)

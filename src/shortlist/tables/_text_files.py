@@ -268,6 +268,13 @@ def _heading(path: Path, name: str, reading: ReadOptions) -> tuple[list[str], st
     columns = [column.strip() for column in row]
     if not any(columns):
         raise TableError(f"The first line of {name} must hold the column names; it is blank.")
+    first = _LINE.search(head, line.end())
+    n_filled = first and sum(map(bool, next(csv.reader([first[0]], delimiter=delimiter), [])))
+    if (n_named := sum(map(bool, columns))) < (n_filled or 0) / 2:
+        raise TableError(
+            f"The first line of {name} names {n_named} of {n_filled} columns. If there are lines "
+            "above the one with the column names, remove them."
+        )
     below = re.search("[\r\n][^\r\n]", head[line.start() :])
     has_rows = below is not None or len(head) == _LONGEST_HEADING
     return columns, delimiter, len(head[: line.start()].encode()), has_rows

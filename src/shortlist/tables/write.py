@@ -13,6 +13,7 @@ from typing import Any, BinaryIO, Self
 from .._core.addresses import DatabaseTable
 from .._core.extras import load_extra
 from .._core.files import write_whole
+from .._core.formatting import counted
 from ..exceptions import TableError, TableNote
 from ._databases import append_whole, check_appendable
 
@@ -108,9 +109,9 @@ class TableWriter:
         if not self.n_escaped:
             return []
         return [
-            f"{self.n_escaped:,} cells begin with =, +, -, @ or a control character, which "
-            "spreadsheets take for a formula. A ' was put before them. Files that end in .parquet "
-            "or .jsonl have them as they are."
+            f"{counted(self.n_escaped, 'cell begins', 'cells begin')} with =, +, -, @ or a control "
+            "character, which spreadsheets take for a formula. A ' was put in front. Files that "
+            "end in .parquet or .jsonl have the texts as they are."
         ]
 
 
