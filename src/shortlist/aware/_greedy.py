@@ -73,24 +73,14 @@ def _best_term(candidates, rare, common, rare_sums, common_sums, limits):
     """Return the first of the best terms, and how many rare items it detects."""
     best, found = -1, np.full(limits.size, -1)
     for term in candidates:
-        scores = rare_sums + rare[term]
-        first = _first_better(scores, common_sums, common[term], limits, found)
-        for later in range(first, limits.size):
-            best = term
-            found[later] = _count_detected(scores, common_sums, common[term], limits[later])
+        scores, sums, own = rare_sums + rare[term], common_sums, common[term]
+        for place in range(limits.size):
+            limit, leader = limits[place], found[place]
+            if best == term or _detects(scores, sums, own, limit, leader + 1):
+                best, found[place] = term, _count_detected(scores, sums, own, limit)
+            elif place + 1 == limits.size or not _detects(scores, sums, own, limit, leader):
+                break
     return best, found[0]
-
-
-@njit(cache=True)
-def _first_better(scores, sums, term, limits, found):
-    """Return the place of the first limit under which a term leads, or the number of limits."""
-    for place in range(limits.size):
-        limit, leader = limits[place], found[place]
-        if _detects(scores, sums, term, limit, leader + 1):
-            return place
-        if place + 1 < limits.size and not _detects(scores, sums, term, limit, leader):
-            break
-    return limits.size
 
 
 @njit(cache=True)

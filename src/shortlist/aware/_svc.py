@@ -180,9 +180,9 @@ class CapacityAwareSVC(CapacityAwareBase):
         fitted_on, chosen_on = swaps[0].pairs[0]
         self.gamma_ = find_gamma(self.gamma, X[fitted_on] if self.selection == "paper" else X)
         choices = [[self._choose(X, is_rare, *pair) for pair in swap.pairs] for swap in swaps]
-        few = [choice.few for of_swap in choices for choice in of_swap]
-        detections = [choice.detection for of_swap in choices for choice in of_swap]
-        self.support_path_ = [each.rows for each in few] if len(few) > 1 else few[0].rows
+        few = [choice for of_swap in choices for choice in of_swap]
+        rows, detections = [each.rows for each in few], [each.detection for each in few]
+        self.support_path_ = rows if len(few) > 1 else rows[0]
         self.detection_path_ = detections if len(few) > 1 else detections[0]
         self.falls_back_ = self._compare(X, is_rare, swaps, choices)
         everything = np.arange(len(X))
@@ -209,13 +209,13 @@ class CapacityAwareSVC(CapacityAwareBase):
         return draw_swaps(is_rare, self.n_swaps, rng, leave_out=leave_out)
 
     def _compare(
-        self, X: Doubles, is_rare: Mask, swaps: list[Swap], choices: list[list[Choice]]
+        self, X: Doubles, is_rare: Mask, swaps: list[Swap], choices: list[list[Expansion]]
     ) -> bool:
         """Return whether whole machines detect clearly more among the left-out items."""
         found = []
         for swap, of_swap in zip(swaps, choices, strict=True):
             if swap.left_out.size:
-                few = mean_of([choice.few for choice in of_swap])
+                few = mean_of(of_swap)
                 whole = self._machine(X, is_rare, np.concatenate(swap.pairs[0]))
                 found.append([self._found(X, is_rare, s, swap.left_out) for s in (few, whole)])
         if not found:
@@ -230,9 +230,9 @@ class CapacityAwareSVC(CapacityAwareBase):
         # The second class is the rare one: positive coefficients raise the suspicion.
         return Expansion(rows[machine.support_][in_order], machine.dual_coef_[0][in_order])
 
-    def _choose(self, X: Doubles, is_rare: Mask, fit_on: Rows, choose_on: Rows) -> Choice:
+    def _choose(self, X: Doubles, is_rare: Mask, fit_on: Rows, choose_on: Rows) -> Expansion:
         """Fit a machine on some rows, and choose among its support vectors on others."""
-        support, coefficients = self._machine(X, is_rare, fit_on)
+        support, coefficients, _ = self._machine(X, is_rare, fit_on)
         rare, common = choose_on[is_rare[choose_on]], choose_on[~is_rare[choose_on]]
         of_rare, of_common = (
             kernel_terms(X[support], coefficients, X[items], self.gamma_)
@@ -240,8 +240,8 @@ class CapacityAwareSVC(CapacityAwareBase):
         )
         limits = self._limits(choose_on.size)
         path = greedy_path(of_rare, of_common, limits, n_steps=self.max_support)
-        few = Expansion(support[path.chosen], coefficients[path.chosen])
-        return Choice(few, path.detected / rare.size)
+        detection = path.detected / rare.size
+        return Expansion(support[path.chosen], coefficients[path.chosen], detection)
 
     def _limits(self, n_items: int) -> list[int]:
         max_flags = self._learned_for.max_flags(n_items)
@@ -274,10 +274,14 @@ def kernel_sums(X: Doubles, vectors: Doubles, coefficients: Doubles, gamma: floa
 
 
 class Expansion(NamedTuple):
-    """Rows of the data, and the coefficients of the kernels around them."""
+    """Rows of the data, and the coefficients of the kernels around them.
+
+    If the rows were chosen one by one, what was detected after each.
+    """
 
     rows: Rows
     coefficients: Doubles
+    detection: Any = None
 
 
 def mean_of(expansions: Sequence[Expansion]) -> Expansion:
@@ -300,13 +304,6 @@ def find_gamma(gamma: Any, X: Doubles) -> float:
 
 
 # --- what is chosen on which items --------------------------------------------------------------
-
-
-class Choice(NamedTuple):
-    """The few support vectors in the order of their choice, and what was detected after each."""
-
-    few: Expansion
-    detection: Doubles
 
 
 class Swap(NamedTuple):
