@@ -105,9 +105,10 @@ def wide(trees: Any) -> str:
         write_rows(folder / "rows.csv", 2_000, seed=0, columns=WIDE)
         for tree in trees:
             options = ["--target", "fraud", "--size", "quick", "-o", "fraud.model"]
+            count = ("--count", "20", "-o", "list.csv")
             fit, _ = command(tree, folder, "fit", "rows.csv", "--multiple", "2", *options)
             found = [
-                command(tree, folder, "select", "fraud.model", "rows.csv", "-o", "list.csv", *more)
+                command(tree, folder, "select", "fraud.model", "rows.csv", *count, *more)
                 for more in ((), ("--no-reasons",))
             ]
             made.append([str(tree), f"{fit:.1f}", *(f"{seconds:.1f}" for seconds, _ in found)])

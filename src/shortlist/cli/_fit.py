@@ -96,7 +96,8 @@ def fit(
         How large auto is: quick, default or thorough, such as --size quick.
     folds
         Number of models for single rows, each without a part of the rows, such as --folds 5.
-        Default: 10, and fewer for long tables. --folds 1 makes a small file that finds less.
+        Default: 5; 3 with --size quick and for long tables, 10 with --size thorough or --learner.
+        --folds 1 makes a small file that finds less.
     time
         A column with times, such as --time opened: the past trains, the latest fifth of the rows
         tests. It is not learned from.

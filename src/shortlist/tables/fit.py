@@ -49,14 +49,12 @@ from .schema import TableRows, TableSchema, WorkColumns, is_missing, reference_v
 _SHORT = 20_000
 #: Rare rows, and other rows, that a fit needs; and that the threshold of a trained model needs.
 _FEWEST, _FEWEST_TO_CALIBRATE = 10, 5
-#: Each score of a row comes from a model of the other nine tenths.
-N_FOLDS = 10
 #: By the size of the ensemble that ranks lists, that of the ensembles of folds, and their number up
 #: to some numbers of rows: lists need no folds.
 _FOLDS = {
-    "quick": ("quick", {50_000: 5, np.inf: 3}),
-    "default": ("quick", {10_000: N_FOLDS, 50_000: 5, np.inf: 3}),
-    "thorough": ("default", {np.inf: N_FOLDS}),
+    "quick": ("quick", {np.inf: 3}),
+    "default": ("quick", {50_000: 5, np.inf: 3}),
+    "thorough": ("default", {np.inf: 10}),
 }
 #: Guarantees that do not hold with several thresholds need one model, and rows it has not seen.
 _SHARE_FOR_THRESHOLD = 0.25
@@ -159,10 +157,10 @@ def fit_table(
         How large the ensemble is. Those of folds are smaller: quick, or "default" beside a
         thorough one.
     folds : int, default=None
-        Number of models for single rows, each without the rows of its fold. `None` makes ten; for
-        ensembles five above 10,000 rows and three above 50,000, and with ``size="quick"`` at most
-        five. 1 fits a single model to three quarters of the rows, which ranks and decides, and
-        the others set its threshold: a small file, which finds less.
+        Number of models for single rows, each without the rows of its fold. `None` makes five;
+        three above 50,000 rows and with ``size="quick"``; ten with ``size="thorough"`` and for
+        single learners. 1 fits a single model to three quarters of the rows, which ranks and
+        decides, and the others set its threshold: a small file, which finds less.
     time : str, default=None
         A column with dates or numbers that rise with time. The model learns from the past and is
         tested on the latest fifth of the rows. It is never learned from.
