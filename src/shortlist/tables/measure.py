@@ -271,6 +271,8 @@ def check_counts(n_rare: int, n_items: int, schema: TableSchema, target: str) ->
 def rows_at(curve: CapacityCurve, capacities: list[Capacity]) -> list[dict[str, float]]:
     """Read the curve at the largest cuts within the given capacities, each cut once."""
     rows = [curve.at(capacity) for capacity in capacities]
+    for row in rows:
+        del row["thresholds"]  # which counts do not know
     return [*{row["n_flagged"]: row for row in rows}.values()]
 
 
