@@ -60,6 +60,7 @@ DRIFT = ("tests/service/test_drift_alarm.py", "-k", "first or restart or anew")
 SHIFTS = ("tests/statistical/test_report_drift.py", "-k", "seldom")
 WORK = ("tests/online/test_budget_work.py",)
 PULL = ("tests/online/test_pull.py",)
+WAITING_ENTITIES = ("tests/service/test_waiting_entities.py", "-k", "sqlite")
 RANKS = ("tests/engines/test_ranks.py",)
 ENTITIES = ("tests/online/test_entity_cases.py",)
 ENTITY_QUEUES = ("tests/service/test_entities.py",)
@@ -225,7 +226,13 @@ MUTANTS = [
     Mutant("a case that was asked for takes no slot", "service/_group.py", "slot = None if is_erased(entry.seal) else self._slot(allowed, None)", "slot = None", WAITING),
     Mutant("erased cases are handed out", "service/_group.py", "slot = None if is_erased(entry.seal) else self._slot(allowed, None)", "slot = self._slot(allowed, None)", WAITING),
     Mutant("hand-outs are not compared", "service/_replica.py", "if case is None or case.id != entry.joined:", "if False:", WAITING),
-    Mutant("a case waits for good", "service/audit.py", "is_there = entry.at <= since + (self._settings.within or 0.0)", "is_there = True", WAITING),
+    Mutant("a case waits for good", "service/audit.py", "is_there = entry.at <= self._end_of(entry.joined)", "is_there = True", WAITING),
+    Mutant("a grown case keeps its place", "service/_replica.py", "self.controller.lift(entry.joined or 0, entry.score or 0.0)", "pass", WAITING_ENTITIES),
+    Mutant("a slot has the score of the first event", "service/_group.py", "score = self._highest(entry.seq, entry.score or 0.0)", "score = entry.score or 0.0", WAITING_ENTITIES),
+    Mutant("an expired case is joined", "service/_group.py", "elif self._replica.controller.waits(key):", "else:", WAITING_ENTITIES),
+    Mutant("a handed-out case is forgotten", "service/_group.py", "self._cases.begin(entry.entity, entry.seq, score, self._at)", "self._cases.end(entry.entity)", WAITING_ENTITIES),
+    Mutant("an audit takes any score for the highest", "service/audit.py", " and score >= case.highest", "", WAITING_ENTITIES),
+    Mutant("slots of better cases are given away", "online/_pull.py", "self._take(self._waiting[number].score, n_ahead, moment)", "self._take(self._waiting[number].score, 0, moment)", PULL),
     Mutant("waiting cases keep the scores of another model", "online/_pull.py", "self._wait(case._replace(score=score))", "self._wait(case)", PULL),
     Mutant("an entry is not chained", "service/_chain.py", "return _hash([before, *kept, ", "return _hash([*kept, ", LOG),
     Mutant("a seal without its salt", "service/_chain.py", '_hash([row["seal"], *(row[name]', "_hash([*(row[name]", LOG),
@@ -296,7 +303,7 @@ MUTANTS = [
     Mutant("late events see an earlier clock", "online/cases.py", "now = max(to_seconds(at), controller.now)", "now = to_seconds(at)", ENTITIES),
     Mutant("an event that joins moves no clock", "online/controller.py", "            if not self._reach(moment):\n                return Decision(False, math.inf, REASONS[MOMENT_REFUSED], 0.0)\n            if id", "            if id", ENTITIES),
     Mutant("the log of an entity is not read", "service/_group.py", "        self._read_entities(sorted(", "        list(sorted(", ENTITY_QUEUES),
-    Mutant("what the counts refuse begins a case", "service/_group.py", "        if slot is None:\n            return self._cases.join", "        if False:\n            return self._cases.join", ENTITY_QUEUES),
+    Mutant("what the counts refuse begins a case", "service/_group.py", "        if slot is not None:\n            self._cases.begin(", "        if True:\n            self._cases.begin(", ENTITY_QUEUES),
     Mutant("an event joins no case in the log", "service/_group.py", "            return self._cases.join(each.entity, each.score, self._at)", "            return None", ENTITY_QUEUES),
     Mutant("an audit lets a case have two flags", "service/audit.py", "self._expect(is_due, f\"{where} is flagged, although", "self._expect(True, f\"{where} is flagged, although", ENTITY_QUEUES),
     Mutant("bucket takes no token", "online/_tracker.py", "ints[TOKENS] -= _PARTS", "ints[TOKENS] -= 0"),

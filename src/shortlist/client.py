@@ -141,7 +141,7 @@ class Client:
         -------
         Answer
         """
-        return Answer(**self._ask("POST", "/decisions", case))
+        return _answer(self._ask("POST", "/decisions", case))
 
     def decide_many(self, cases: Iterable[dict[str, Any]]) -> list[Answer | ServiceError]:
         """Decide about up to 1,024 cases in one request.
@@ -158,7 +158,7 @@ class Client:
             columns.
         """
         answers = self._ask("POST", "/decisions", list(cases))
-        return [_problem(each["error"]) if "error" in each else Answer(**each) for each in answers]
+        return [_problem(each["error"]) if "error" in each else _answer(each) for each in answers]
 
     def find(self, case: str) -> dict[str, Any]:
         """Return the decision about a case, and its outcomes."""
@@ -346,6 +346,11 @@ class Client:
             return response, json.loads(raw)
         except ValueError:
             return response, {}
+
+
+def _answer(given: dict[str, Any]) -> Answer:
+    """Return an answer, without what only newer services say."""
+    return Answer(**{name: given[name] for name in Answer._fields if name in given})
 
 
 def _problem(answer: Any, status: int = 0) -> ServiceError:

@@ -186,6 +186,7 @@ steps = st.one_of(
     st.tuples(st.sampled_from(["next", "flagged", "decide"]), scores, gaps),
     st.tuples(st.just("capacity"), st.integers(0, 5), st.none() | st.floats(-50, 300)),
     st.tuples(st.just("restart"), scores, gaps),
+    st.tuples(st.just("lift"), scores, st.integers(0, 120)),
     st.tuples(st.just("jump"), scores, st.sampled_from([7e5, 1e9])),
 )
 
@@ -204,6 +205,9 @@ def test_no_period_has_more_cases_than_slots(history, k, patience):
         if what == "restart":
             pull = restarted(pull)
             assert pull.state() == before.state()
+            continue
+        if what == "lift":
+            pull.lift(gap, value)
             continue
         clock += gap
         if what in ("add", "jump"):
@@ -225,6 +229,43 @@ def test_no_period_has_more_cases_than_slots(history, k, patience):
         used = slots_used(pull)
         assert used <= max(pull.capacity.value, slots_used(before))
     assert len(handed) + pull.n_waiting <= len(added)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("aln"), st.integers(0, 9), st.integers(-4, 4)), max_size=60),
+    st.sets(st.integers(0, 9), min_size=1),
+)
+@settings(max_examples=200, deadline=None)
+def test_the_highest_of_those_that_fit_is_handed_out(history, able):
+    """By its highest score so far, the first to arrive of equal ones; after restarts, too."""
+    pull, waiting = make(500, calibration_scores=[-9, -8], expected_arrivals=1), {}
+    for what, id, score in history:
+        pull = restarted(pull) if id == 9 else pull
+        if what == "a":
+            if pull.add(score, id=id, at=0.0):
+                waiting[id] = score
+        elif what == "l":
+            pull.lift(id, score)
+            assert pull.waits(id) == (id in waiting)
+            if id in waiting:
+                waiting[id] = max(waiting[id], score)
+        else:
+            fitting = {each: value for each, value in waiting.items() if each in able}
+            best = max(fitting, key=fitting.get, default=None)
+            case = pull.next(at=0.0, among=able.__contains__)
+            assert (None if case is None else case.id) == best
+            waiting.pop(best, None)
+    assert pull.n_waiting == len(waiting)
+
+
+def test_whoever_asks_leaves_better_cases_their_slots():
+    """Of two slots, both are for the two better cases that only others are able to do."""
+    pull = make(2)
+    for id, score in enumerate([3.0, 2.9, 2.8]):
+        pull.add(score, id=id, at=0.0)
+    assert pull.next(at=1.0, among=lambda id: id == 2) is None
+    assert pull.next(at=1.0, among=lambda id: id == 1).id == 1
+    assert [pull.next(at=1.0).id, pull.next(at=1.0)] == [0, None]
 
 
 def slots_used(pull):

@@ -46,6 +46,18 @@ def test_a_client_decides_and_reviews(client):
     assert [entry["seq"] for entry in client.log(after=3)] == [4, 5, 6]
 
 
+def test_a_newer_service_may_say_more(client, monkeypatch):
+    """Fields that this client does not know are left out."""
+    known = client.decide(case("top", 900.0, "US"))
+    told = {**known._asdict(), "queue": "default", "lane": 3}
+    answers = {"one": told, "many": [told, {"error": {"status": 422, "lane": 3}}]}
+    monkeypatch.setattr(client, "_ask", lambda *_: answers["one"])
+    assert client.decide(case("top")) == known
+    monkeypatch.setattr(client, "_ask", lambda *_: answers["many"])
+    first, second = client.decide_many([case("top"), case("b")])
+    assert (first, second.status) == (known, 422)
+
+
 def test_a_client_shares_the_work(client, monkeypatch):
     """Reviewers, assignments, the next case, releases, and a queue of one's own."""
     monkeypatch.setattr("shortlist.client._PIECE", 2)

@@ -114,8 +114,9 @@ class PullController(BudgetController):
         self._waiting: OrderedDict[int, WaitingCase] = OrderedDict()
         self._ranked: list[tuple[float, int]] = []
         self._flagged: list[WaitingCase] = []
-        # The ids of all these: a case that is here is known however many came after it.
-        self._here: set[Any] = set()
+        # The ids of all these, with the numbers that they had while they waited: a case that is
+        # here is known however many came after it.
+        self._here: dict[Any, int] = {}
 
     @property
     def n_waiting(self) -> int:
@@ -182,7 +183,7 @@ class PullController(BudgetController):
                     return None
                 self._flag(self._leave(number))
             case = self._flagged.pop(0)
-            self._here.discard(case.id)
+            self._here.pop(case.id, None)
             return case
 
     def flagged(self, *, at: Any) -> list[WaitingCase]:
@@ -202,7 +203,8 @@ class PullController(BudgetController):
         with self.lock:
             self._reach(moment)
             found, self._flagged = self._flagged, []
-            self._here.difference_update(case.id for case in found)
+            for case in found:
+                self._here.pop(case.id, None)
             return found
 
     # --- waiting -------------------------------------------------------------------------------
@@ -250,7 +252,7 @@ class PullController(BudgetController):
         if self._take(case.score, n_ahead, ends):
             self._flag(case)
         else:
-            self._here.discard(case.id)
+            self._here.pop(case.id, None)
 
     def _flag(self, case: WaitingCase) -> None:
         self._flagged.append(case._replace(flagged_at=self.now))
@@ -263,7 +265,7 @@ class PullController(BudgetController):
     def _wait(self, case: WaitingCase) -> None:
         number = next(reversed(self._waiting), -1) + 1
         self._waiting[number] = case
-        self._here.add(case.id)
+        self._here[case.id] = number
         bisect.insort(self._ranked, (-case.score, number))
 
     def _leave(self, number: int) -> WaitingCase:
@@ -271,14 +273,26 @@ class PullController(BudgetController):
         del self._ranked[bisect.bisect_left(self._ranked, (-case.score, number))]
         return case
 
-    # --- saved state ---------------------------------------------------------------------------
+    def waits(self, id: str | int) -> bool:
+        """Whether a case waits."""
+        case = self._waiting.get(self._here.get(id, -1))
+        return case is not None and case.id == id
 
     def drop(self, id: str | int) -> None:
         """Let a case wait no longer: somebody else has handed it out."""
-        for number, case in self._waiting.items():
-            if case.id == id:
-                self._here.discard(self._leave(number).id)
-                return
+        if self.waits(id):
+            self._leave(self._here.pop(id))
+
+    def lift(self, id: str | int, score: float) -> None:
+        """Let a case that waits have a higher score, by which it is handed out: it has grown."""
+        if self.waits(id) and score > self._waiting[self._here[id]].score:
+            number = self._here[id]
+            case = self._waiting[number]
+            del self._ranked[bisect.bisect_left(self._ranked, (-case.score, number))]
+            self._waiting[number] = case._replace(score=score)  # its place in time stays
+            bisect.insort(self._ranked, (-score, number))
+
+    # --- saved state ---------------------------------------------------------------------------
 
     def change_scale(self, old: TailScale, new: TailScale) -> None:
         """Translate the scores of all cases that wait, too; they keep their order."""
@@ -300,7 +314,7 @@ class PullController(BudgetController):
         for case in state["waiting"]:
             self._wait(_read_case(case))
         self._flagged = [_read_case(case) for case in state["kept"]]
-        self._here.update(case.id for case in self._flagged)
+        self._here.update((case.id, -1) for case in self._flagged)
 
 
 def _read_case(saved: list[Any]) -> WaitingCase:

@@ -143,6 +143,14 @@ class EntityCases:
         while self._cases and self.case_of(next(iter(self._cases)), at) is None:
             self._cases.popitem(last=False)
 
+    def wait(self, entity: Any, key: Any, score: float) -> None:
+        """Let a case begin that waits for its slot; until then, all events of its entity join."""
+        self._cases[entity] = OpenCase(key, math.inf, score)
+
+    def end(self, entity: Any) -> None:
+        """Let the case of an entity be over: it has waited in vain."""
+        self._cases.pop(entity, None)
+
     def join(self, entity: Any, score: float, at: float) -> Any:
         """Let an event without a flag join the case of its entity; return the key, or None."""
         case = self.case_of(entity, at)

@@ -107,12 +107,17 @@ class GroupMaker:
         self._advance(case.flagged_at or self._at, allowed)
         [entry] = replica.store.entries_where("queue = ? AND seq = ?", self.row.id, case.id)
         slot = None if is_erased(entry.seal) else self._slot(allowed, None)
+        score = entry.score
+        if slot is not None and entry.entity is not None:
+            self._read_entities([entry.entity])
+            score = self._highest(entry.seq, entry.score or 0.0)
+            self._cases.begin(entry.entity, entry.seq, score, self._at)
         self.entries.append(
             entry._replace(
                 seq=self.last_seq + 1, kind=log.PULLED, build=replica.build, at=self._at,
                 period=self._period or 0, code=REFUSED_BY_COUNT if slot is None else code,
                 slot=slot, total_slot=None if slot is None else self._total_used, key_id=key_id,
-                joined=entry.seq, seal=new_salt(),
+                joined=entry.seq, seal=new_salt(), score=score,
             )
         )  # fmt: skip
 
@@ -132,6 +137,7 @@ class GroupMaker:
                 together[each.entity] = each
             else:
                 self._add([each], [self._replica.pass_over(code, each.at)])
+                self._replica.lift(self.entries[-1])
         self._decide(list(together.values()))
 
     @cached_property
@@ -140,13 +146,25 @@ class GroupMaker:
         return self._replica.settings.entity_cases()
 
     def _read_entities(self, names: list[str]) -> None:
-        """Read from the log what is known about entities."""
-        known = self._replica.store.known_entities(self.row.id, names, at=self._at)
-        for entity, seq, at, score, highest, body in known:
+        """Read from the log what is known about entities, unless this group knows it."""
+        store, settings, cases = self._replica.store, self._replica.settings, self._cases
+        oldest = self._at - max(settings.window + settings.cooldown, settings.within or 0.0) - 1
+        new = json.dumps([name for name in names if name not in cases])
+        for entity, key, at, slot, score, body in store.known_entities(
+            self.row.id, new, self._at, oldest
+        ):
             if score is None:
-                self._cases.allow(entity, json.loads(body)["until"])
-            else:
-                self._cases.begin(entity, seq, max(score, highest or score), at)
+                cases.allow(entity, json.loads(body)["until"])
+            elif slot is not None:
+                cases.begin(entity, key, self._highest(key, score), at)
+            elif self._replica.controller.waits(key):
+                cases.wait(entity, key, score)
+
+    def _highest(self, key: int, score: float) -> float:
+        """Return the highest score of a case: of its first event, or of one that joined it."""
+        joined = "SELECT coalesce(max(score), ?) FROM log WHERE queue = ? AND joined = ?"
+        [(highest,)] = self._replica.store.query(joined, score, self.row.id, key)
+        return max(highest, score)
 
     def _decide(self, arrivals: list[Arrival]) -> None:
         for seq, each in enumerate(arrivals, self.last_seq + 1):
@@ -189,9 +207,12 @@ class GroupMaker:
         """Let a flag begin a case; return the entry whose case another event of it joins."""
         if each.entity is None or code == ALLOWED:
             return None
-        if slot is None:
+        if slot is not None:
+            self._cases.begin(each.entity, self.last_seq + 1, each.score, self._at)
+        elif code == WAITS:
+            self._cases.wait(each.entity, self.last_seq + 1, each.score)
+        else:
             return self._cases.join(each.entity, each.score, self._at)
-        self._cases.begin(each.entity, self.last_seq + 1, each.score, self._at)
         return None
 
     def _advance(self, at: float, allowed: int) -> None:

@@ -156,11 +156,15 @@ class Replica:
             self.seq = run[-1].seq
 
     def _apply_again(self, event: Entry) -> None:
-        """Make a change after what was due before it, which whoever made it has settled, too."""
-        lacks_slots = self.settings.within is not None and self.flag_waiting(event.at)
-        if lacks_slots and event.build == self.build and self.is_own:
-            raise ReplayError(f"Entry {event.seq} of the log comes after slots that it lacks.")
+        """Make a change after what was due before it."""
+        self._settle_before(event)
         self.apply(event)
+
+    def _settle_before(self, entry: Entry) -> None:
+        """Settle what was due before an entry, as whoever has written it did."""
+        lacks_slots = self.settings.within is not None and self.flag_waiting(entry.at)
+        if lacks_slots and entry.build == self.build and self.is_own:
+            raise ReplayError(f"Entry {entry.seq} of the log comes after slots that it lacks.")
 
     def watch(self, scores: list[float]) -> None:
         """Let the alarm see scores."""
@@ -217,7 +221,9 @@ class Replica:
         for is_passed, part in groupby(run, key=self._is_passed_over):
             if is_passed:
                 for entry in part:
+                    self._settle_before(entry)
                     self.pass_over(entry.code or 0, _logged(entry).at)
+                    self.lift(entry)
             else:
                 self._compare(list(part))
 
@@ -277,6 +283,11 @@ class Replica:
         decision = self.controller.pass_over(code, at=at)
         chance = 0.0 if self.controller.has_probes else None
         return decisions.REASONS.index(decision.reason), math.inf, chance
+
+    def lift(self, entry: Entry) -> None:
+        """Let a case that waits rank by the highest score of its events."""
+        if self.settings.within is not None and entry.code == decisions.JOINED:
+            self.controller.lift(entry.joined or 0, entry.score or 0.0)
 
     def _believe(self, at: float) -> None:
         """Let the clock follow a long pause: whoever wrote the moment has checked it."""

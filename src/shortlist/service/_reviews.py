@@ -30,7 +30,8 @@ _FLAGGED = (
 _COLUMNS = (
     f"{', '.join('log.' + name for name in Entry._fields)}, claim.reviewer, claim.expires, "
     "claim.assigned, outcome.number, outcome.rare, outcome.reviewer, outcome.at, (SELECT count(*) "
-    "FROM log AS later WHERE later.queue = log.queue AND later.joined = log.seq)"
+    "FROM log AS later WHERE later.queue = log.queue AND later.kind = 0 AND later.joined = "
+    "coalesce(log.joined, log.seq))"
 )
 #: SQL: whether a case has no outcome yet; those of erased persons need none. And nobody has it.
 OPEN = "outcome.number IS NULL AND coalesce(length(log.seal), 0) <> 32"

@@ -140,7 +140,9 @@ def _make_queue(call: Call, body: QueueBody) -> None:
             segment=body.segment or kept.segment,
         )
         of_total = like.total is not None
-        is_new = add_queue(call.store, body.name, settings, amount, model, of_total=of_total)
+        with call.store.write():
+            is_new = add_queue(call.store, body.name, settings, amount, model, of_total=of_total)
+            _staff.check_periods(call.store)
     except ValueError as error:
         raise Problem(422, "invalid-value", str(error)) from None
     if not is_new:

@@ -83,6 +83,20 @@ def read_reviewers(store: Store) -> list[Reviewer]:
     ]
 
 
+def check_periods(store: Store, name: str | None = None) -> None:
+    """Raise a problem if somebody has queues with different periods: of which are their minutes?"""
+    periods = {row.name: QueueSettings.from_json(row.settings).period for row in store.queues()}
+    for each in read_reviewers(store):
+        own = {queue: period for queue, period in periods.items() if each.reviews(queue)}
+        if len(set(own.values())) > 1 and name in (None, each.name):
+            words = ", ".join(f"{queue} (period {period})" for queue, period in own.items())
+            detail = (
+                f"{each.name} would review queues with different periods: {words}. Minutes are "
+                "those of one period, so name only queues of one in 'queues'."
+            )
+            raise Problem(422, "invalid-value", detail)
+
+
 class Staff(NamedTuple):
     """Who is there for a queue, what time each has left, and what they have declined.
 
@@ -367,6 +381,7 @@ def _write_reviewer(call: Call, row: dict[str, Any] | None) -> None:
         if row is not None:
             check_name(name)
             store.put("reviewer", row, ("name",))
+            check_periods(store, name)
         elif not store.query("SELECT name FROM reviewer WHERE name = ?", name):
             raise Problem(404, "not-found", f"There is no reviewer {name!r:.100}.")
         else:

@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import hmac
 import json
+import math
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -197,7 +198,8 @@ class _Auditor:
         self._period: int | None = None
         self._cases: set[str] = set()
         self._entities = self._settings.entity_cases()
-        self._waiting: dict[int, float] = {}  # since when, by the entries with which cases began
+        # Since when, and whose, by the entries with which cases began to wait.
+        self._waiting: dict[int, tuple[float, str | None]] = {}
         self._counts: dict[int, list[int]] = {}  # flags, cases and work of each period
         self._spent: defaultdict[int, Fraction] = defaultdict(Fraction)
         self._changes: list[tuple[float, int, Fraction]] = []
@@ -229,20 +231,34 @@ class _Auditor:
             entry.period == period,
             f"{where} is counted in period {entry.period}, but its moment is in period {period}",
         )
-        self._at, self._period = entry.at, entry.period
+        before, self._at, self._period = self._at, entry.at, entry.period
         if entry.kind == log.CAPACITY:
             body = json.loads(entry.body or "{}")
             amount = Fraction(str(body[self._settings.unit]))
             self._changes.append((body["from"], entry.seq, amount))
         elif entry.kind == log.CLOCK:
-            self._entities = self._settings.entity_cases()
+            self._set_back(before)
         elif entry.kind == log.DECISION:
             self._see_decision(entry, where)
-        elif entry.kind == log.PULLED and entry.slot is not None:
-            since = self._waiting.pop(entry.joined or 0, float("-inf"))
-            is_there = entry.at <= since + (self._settings.within or 0.0)
+        elif entry.kind == log.PULLED:
+            is_there = entry.at <= self._end_of(entry.joined)
             self._expect(is_there, f"{where} hands out a case that does not wait, or no longer")
-            self._see_flag(entry, where)
+            if entry.slot is not None:
+                self._see_entity(entry, where)
+                self._see_flag(entry, where)
+            self._waiting.pop(entry.joined or 0, None)
+
+    def _end_of(self, key: Any) -> float:
+        """Return until when a case can wait."""
+        return self._waiting.get(key, (float("-inf"), None))[0] + (self._settings.within or 0.0)
+
+    def _set_back(self, before: float) -> None:
+        """Let the cases that waited before the clock was set back wait again."""
+        self._entities = self._settings.entity_cases()
+        still = [(key, each) for key, each in self._waiting.items() if self._end_of(key) > before]
+        self._waiting = {key: (self._at, entity) for key, (_, entity) in still}
+        for key, (_, entity) in self._waiting.items():
+            self._entities.wait(entity, key, -math.inf)
 
     def _see_decision(self, entry: Entry, where: str) -> None:
         self._found.n_decisions += 1
@@ -252,24 +268,31 @@ class _Auditor:
             is_new = entry.case_id not in self._cases
             self._expect(is_new, f"{where} decides about a case for the second time")
             self._cases.add(entry.case_id)
-        if entry.entity is not None:
-            self._see_entity(entry, where)
+        self._see_entity(entry, where)
         counts = self._counts.setdefault(entry.period, [0, 0, 0])
         counts[1] += entry.code != MOMENT_REFUSED
         if entry.code == WAITS:
-            self._waiting[entry.seq] = entry.at
+            self._waiting[entry.seq] = entry.at, entry.entity
         if entry.slot is not None:
             self._see_flag(entry, where)
 
     def _see_entity(self, entry: Entry, where: str) -> None:
         """Check that a case has one flag, and that its other events refer to it."""
-        cases, score = self._entities, entry.score or 0.0
-        if entry.slot is not None:
-            is_due = cases.settle(entry.entity, score, entry.at) is None
+        cases, score, entity = self._entities, entry.score or 0.0, entry.entity
+        if entity is None:
+            return
+        case = cases.case_of(entity, entry.at)
+        if case is not None and case.at == math.inf and self._end_of(case.key) <= entry.at:
+            cases.end(entity)
+        if entry.slot is not None or entry.code == WAITS:
+            is_own = case is not None and case.key == entry.joined and score >= case.highest
+            is_due = is_own or cases.settle(entity, score, entry.at) is None
             self._expect(is_due, f"{where} is flagged, although its entity has a case")
-            cases.begin(entry.entity, entry.seq, score, entry.at)
+            cases.wait(entity, entry.seq, score)
+            if entry.slot is not None:
+                cases.begin(entity, entry.joined or entry.seq, score, entry.at)
         elif entry.joined is not None:
-            is_own = cases.join(entry.entity, score, entry.at) in (entry.joined, None)
+            is_own = cases.join(entity, score, entry.at) in (entry.joined, None)
             self._expect(is_own, f"{where} joins another case than that of its entity")
 
     def _see_flag(self, entry: Entry, where: str) -> None:

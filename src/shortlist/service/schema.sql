@@ -86,7 +86,8 @@ CREATE UNIQUE INDEX log_case ON log (queue, case_id, kind) WHERE case_id IS NOT 
 CREATE UNIQUE INDEX log_slot ON log (queue, period, slot) WHERE slot IS NOT NULL;
 CREATE UNIQUE INDEX log_total ON log (period, total_slot) WHERE total_slot IS NOT NULL;
 CREATE INDEX log_entity ON log (queue, entity, seq) WHERE entity IS NOT NULL;
-CREATE INDEX log_joined ON log (queue, joined) WHERE joined IS NOT NULL;
+CREATE INDEX log_entity_case ON log (queue, entity, kind, at) WHERE entity IS NOT NULL AND (slot > 0 OR kind = 7 OR code = 10);
+CREATE INDEX log_joined ON log (queue, joined, score) WHERE joined IS NOT NULL;
 CREATE INDEX log_event ON log (queue, kind, seq) WHERE kind > 0;
 
 -- No flag beyond the capacity in force, whatever a program asks for. Of work, each flag continues the

@@ -156,8 +156,6 @@ def first_controller(
     settings: QueueSettings, capacity: float, calibration: Floats
 ) -> BudgetController:
     """Return the controller with which a queue begins."""
-    if settings.within is not None and settings.entity is not None:
-        raise ValueError("Events of entities cannot wait. Use either --entity or --within.")
     kind = BudgetController if settings.within is None else PullController
     return kind(
         settings.capacity({settings.unit: capacity}),

@@ -15,6 +15,7 @@ from importlib import resources
 from itertools import starmap
 from typing import Any, NamedTuple
 
+from ..online.decisions import WAITS
 from ._chain import hash_row, link, new_salt
 
 #: The kinds of entries in the log.
@@ -324,19 +325,23 @@ class Store:
         where = f"queue = ? AND {self.is_listed}"  # in order, SQLite would read the whole log
         return sorted(self.entries_where(where, queue, json.dumps(cases)))
 
-    def known_entities(self, queue: int, entities: list[str], *, at: float) -> list[Any]:
-        """Return the flags and the allowances of entities until a moment, in their order.
+    def known_entities(self, queue: int, entities: str, at: float, oldest: float) -> list[Any]:
+        """Return what there is about entities, in its order: allowances, slots, cases that waited.
 
-        The entity, the number of the entry and its moment; of a flag, its score and the highest one
-        that joined its case; of an allowance, what it says.
+        The entity, the entry with which its case began, the moment and the slot; then a score, or
+        what an allowance says. Slots after a moment were given by a wrong clock, and do not count.
         """
-        return self.query(
-            "SELECT entity, seq, at, score, (SELECT max(score) FROM log AS later WHERE "
-            "later.queue = log.queue AND later.joined = log.seq), body FROM log WHERE queue = ? "
-            f"AND (slot > 0 OR kind = {ALLOW}) AND at <= ? AND "
-            f"{self.is_listed.replace('case_id', 'entity')} ORDER BY seq",
-            queue, at, json.dumps(entities),
-        )  # fmt: skip
+        found = (
+            f"SELECT seq, entity, coalesce(joined, seq), at, slot, score, CASE WHEN kind = {ALLOW} "
+            f"THEN body END FROM log WHERE queue = ? AND (slot > 0 OR kind = {ALLOW} OR code = "
+            f"{WAITS}) AND {self.is_listed.replace('case_id', 'entity')} AND"
+        )
+        rows = self.query(
+            f"{found} kind = {ALLOW} AND at <= ? UNION ALL {found} kind IN ({DECISION}, {PULLED}) "
+            "AND at > ? AND (slot IS NULL OR at <= ?)",
+            *(queue, entities, at, queue, entities, oldest, at),
+        )
+        return [row[1:] for row in sorted(rows)]  # in order, SQLite would read the whole log
 
     def entries_where(self, where: str, *values: Any) -> list[Entry]:
         """Return the entries of the log for which a condition holds."""
