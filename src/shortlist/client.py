@@ -141,7 +141,7 @@ class Client:
         -------
         Answer
         """
-        return _answer(self._ask("POST", "/decisions", case))
+        return _answer(self.ask("POST", "/decisions", case))
 
     def decide_many(self, cases: Iterable[dict[str, Any]]) -> list[Answer | ServiceError]:
         """Decide about up to 1,024 cases in one request.
@@ -157,16 +157,12 @@ class Client:
             One for each case; an error for a case that does not fit, or that is known with other
             columns.
         """
-        answers = self._ask("POST", "/decisions", list(cases))
+        answers = self.ask("POST", "/decisions", list(cases))
         return [_problem(each["error"]) if "error" in each else _answer(each) for each in answers]
 
     def find(self, case: str) -> dict[str, Any]:
         """Return the decision about a case, and its outcomes."""
-        return dict(self._ask("GET", f"/decisions/{quote(case, safe='')}"))
-
-    def listed(self) -> list[dict[str, Any]]:
-        """Return the flagged cases of the present period, the highest score first."""
-        return self.cases("period")
+        return dict(self.ask("GET", f"/decisions/{quote(case, safe='')}"))
 
     def cases(
         self, view: str = "open", *, segment: str | None = None, reviewer: str | None = None
@@ -177,7 +173,7 @@ class Client:
         while True:
             asked["before"] = found[-1]["id"] if found else None
             given = {name: value for name, value in asked.items() if value is not None}
-            piece = self._ask("GET", f"/cases?{urlencode(given)}")["cases"]
+            piece = self.ask("GET", f"/cases?{urlencode(given)}")["cases"]
             found += piece
             if len(piece) < _PIECE:
                 return found
@@ -185,14 +181,14 @@ class Client:
     def next(self, *, reviewer: str | None = None, seconds: float = 1_800) -> Any:
         """Claim the next case and return it; None if there is none."""
         body = {"reviewer": reviewer, "seconds": seconds}
-        return self._ask("POST", "/next", body)["case"]
+        return self.ask("POST", "/next", body)["case"]
 
     def claim(
         self, case: str, *, reviewer: str | None = None, seconds: float = 1_800
     ) -> dict[str, Any]:
         """Claim a flagged case for some time; a key of a person needs no reviewer."""
         body = {"id": case, "reviewer": reviewer, "seconds": seconds}
-        return dict(self._ask("POST", "/claims", body))
+        return dict(self.ask("POST", "/claims", body))
 
     def release(
         self, case: str, *, reviewer: str | None = None, decline: bool = False
@@ -202,7 +198,7 @@ class Client:
         Without an answer nobody knows whether that has happened: this is an error.
         """
         body = {"id": case, "reviewer": reviewer, "decline": decline}
-        return dict(self._ask("POST", "/releases", body, again=False))
+        return dict(self.ask("POST", "/releases", body, again=False))
 
     def tell(
         self,
@@ -216,66 +212,23 @@ class Client:
         body = {"id": case, "rare": rare, "reviewer": reviewer, "note": note}
         # Asked again after another reviewer's outcome, it must not count as a second one.
         key = {"Idempotency-Key": uuid.uuid4().hex}
-        return int(self._ask("POST", "/outcomes", body, key)["number"])
+        return int(self.ask("POST", "/outcomes", body, key)["number"])
 
     def assign(self) -> dict[str, Any]:
         """Assign all open cases that nobody holds to those who are there."""
-        return dict(self._ask("POST", "/assignments"))
-
-    def me(self) -> dict[str, Any]:
-        """Return who asks, with which role, and for which queues."""
-        return dict(self._ask("GET", "/v1/me"))
-
-    def reviewers(self) -> list[dict[str, Any]]:
-        """Return all reviewers."""
-        return list(self._ask("GET", "/v1/reviewers")["reviewers"])
+        return dict(self.ask("POST", "/assignments"))
 
     def set_reviewer(self, name: str, minutes: float, **more: Any) -> None:
         """Add or change a reviewer; more are `segments`, `queues` and `absent_until`."""
-        self._ask("PUT", f"/v1/reviewers/{quote(name, safe='')}", {"minutes": minutes, **more})
+        self.ask("PUT", f"/v1/reviewers/{quote(name, safe='')}", {"minutes": minutes, **more})
 
-    def drop_reviewer(self, name: str) -> None:
-        """Remove a reviewer; the cases that were assigned to them go to others."""
-        self._ask("DELETE", f"/v1/reviewers/{quote(name, safe='')}")
-
-    def make_queue(self, name: str, **settings: Any) -> dict[str, Any]:
-        """Make a queue with a `count`, an `effort` or a `staff`, and perhaps a `period`."""
-        return dict(self._ask("POST", "/v1/queues", {"name": name, **settings}, again=False))
-
-    def set_shadow(self, model: bytes) -> dict[str, Any]:
-        """Let another model, a file as bytes, score the same cases; it decides nothing."""
-        return dict(self._ask("PUT", "/shadow", model))
-
-    def compare_shadow(self) -> dict[str, Any]:
-        """Compare the shadow model with the model in force."""
-        return dict(self._ask("GET", "/shadow"))
-
-    def end_shadow(self) -> dict[str, Any]:
-        """Let the model in force score alone again."""
-        return dict(self._ask("DELETE", "/shadow"))
-
-    def promote(self) -> dict[str, Any]:
-        """Let the shadow model decide; asked twice, the two would change places again."""
-        return dict(self._ask("POST", "/promote", again=False))
-
-    def go_back(self) -> dict[str, Any]:
-        """Let the model before decide again."""
-        return dict(self._ask("POST", "/back", again=False))
-
-    def set_capacity(
-        self,
-        count: int | None = None,
-        *,
-        effort: float | None = None,
-        staff: float | None = None,
-        begins: float | str | None = None,
-    ) -> dict[str, Any]:
-        """Change the capacity, now or from a moment on: so many flags, or so much effort.
+    def set_capacity(self, count: int | None = None, **more: Any) -> dict[str, Any]:
+        """Change the capacity: so many flags, or so much `effort`; now, or when it `begins`.
 
         With `staff`, it is what those can do who are there, if each flag takes so many minutes.
         """
-        body = {"count": count, "effort": effort, "staff": staff, "from": begins}
-        return dict(self._ask("PUT", "/capacity", body))
+        body = {"count": count, "from": more.pop("begins", None), **more}
+        return dict(self.ask("PUT", "/capacity", body))
 
     def observe(self, cases: Iterable[dict[str, Any]]) -> int:
         """Let the service learn from cases that are decided elsewhere; return how many.
@@ -284,17 +237,17 @@ class Client:
         not sent again.
         """
         self.close()  # a connection that was closed long ago would lose the request
-        return int(self._ask("POST", "/observations", list(cases), again=False)["observed"])
+        return int(self.ask("POST", "/observations", list(cases), again=False)["observed"])
 
     def status(self) -> dict[str, Any]:
         """Return the numbers of the queue."""
-        return dict(self._ask("GET", "/status"))
+        return dict(self.ask("GET", "/status"))
 
     def log(self, *, after: int = 0, limit: int = 1_000) -> list[dict[str, Any]]:
         """Return entries of the log."""
-        return list(self._ask("GET", f"/log?after={after}&limit={limit}")["entries"])
+        return list(self.ask("GET", f"/log?after={after}&limit={limit}")["entries"])
 
-    def _ask(
+    def ask(
         self,
         method: str,
         path: str,
@@ -303,6 +256,24 @@ class Client:
         *,
         again: bool = True,
     ) -> Any:
+        """Ask for anything else that the API offers; return the JSON of the answer.
+
+        Parameters
+        ----------
+        method, path : str
+            Such as "POST" and "/promote"; paths are those below the queue, unless they begin with
+            "/v1/", such as "/v1/me".
+        body : object, default=None
+            What to send: bytes as a file, everything else as JSON.
+        headers : dict, default=None
+            More headers.
+        again : bool, default=True
+            Whether to ask again without an answer; not for what must not happen twice.
+
+        Returns
+        -------
+        object
+        """
         for attempt in range(self._retries + 1):
             after = "0"
             try:

@@ -40,7 +40,7 @@ def test_a_client_decides_and_reviews(client):
     assert client.claim("top", reviewer="kim")["reviewer"] == "kim"
     assert client.tell("top", rare=True, reviewer="kim") == 1
     assert client.find("top")["outcomes"][0]["rare"]
-    assert [each["id"] for each in client.listed()] == ["top"]
+    assert [each["id"] for each in client.cases("period")] == ["top"]
     client.set_capacity(7)
     assert client.status()["capacity"] == 7
     assert [entry["seq"] for entry in client.log(after=3)] == [4, 5, 6]
@@ -51,9 +51,9 @@ def test_a_newer_service_may_say_more(client, monkeypatch):
     known = client.decide(case("top", 900.0, "US"))
     told = {**known._asdict(), "queue": "default", "lane": 3}
     answers = {"one": told, "many": [told, {"error": {"status": 422, "lane": 3}}]}
-    monkeypatch.setattr(client, "_ask", lambda *_: answers["one"])
+    monkeypatch.setattr(client, "ask", lambda *_: answers["one"])
     assert client.decide(case("top")) == known
-    monkeypatch.setattr(client, "_ask", lambda *_: answers["many"])
+    monkeypatch.setattr(client, "ask", lambda *_: answers["many"])
     first, second = client.decide_many([case("top"), case("b")])
     assert (first, second.status) == (known, 422)
 
@@ -66,15 +66,19 @@ def test_a_client_shares_the_work(client, monkeypatch):
     client.set_reviewer("kim & co", 3, segments=None)
     assert client.set_capacity(staff=1)["count"] == 3
     assert len(client.assign()["assigned"]) + len(client.cases("mine", reviewer="kim & co")) >= 3
-    assert [each["minutes"] for each in client.reviewers()] == [3]
+    assert [each["minutes"] for each in client.ask("GET", "/v1/reviewers")["reviewers"]] == [3]
     held = client.next(reviewer="kim & co")["id"]
     assert client.release(held, reviewer="kim & co", decline=True)["holder"] is None
     assert client.tell(held, rare=None, reviewer="lee") == 1
     assert [len(client.cases(view)) for view in ("open", "closed")] == [4, 1]
-    client.drop_reviewer("kim & co")
-    assert client.reviewers() == []
-    assert client.make_queue("north", count=3)["capacity"] == 3
-    assert client.me() == {"name": None, "role": "all", "queues": ["default", "north"]}
+    client.ask("DELETE", "/v1/reviewers/kim%20%26%20co")
+    assert client.ask("GET", "/v1/reviewers")["reviewers"] == []
+    assert client.ask("POST", "/v1/queues", {"name": "north", "count": 3})["capacity"] == 3
+    assert client.ask("GET", "/v1/me") == {
+        "name": None,
+        "role": "all",
+        "queues": ["default", "north"],
+    }
 
 
 def test_a_client_tries_a_model_before_it_decides(client, model_file, tmp_path):
@@ -85,20 +89,21 @@ def test_a_client_tries_a_model_before_it_decides(client, model_file, tmp_path):
     other.write_bytes(model_file.read_bytes())
     with zipfile.ZipFile(other, "a") as archive:
         archive.comment = b"another version"
-    assert client.set_shadow(other.read_bytes())["shadow"] == 2
-    assert client.compare_shadow()["verdict"] == "not enough evidence"
-    assert (client.promote()["model"], client.go_back()["model"]) == (2, 1)
-    assert client.end_shadow()["shadow"] == 0
+    assert client.ask("PUT", "/shadow", other.read_bytes())["shadow"] == 2
+    assert client.ask("GET", "/shadow")["verdict"] == "not enough evidence"
+    assert client.ask("POST", "/promote", again=False)["model"] == 2
+    assert client.ask("POST", "/back", again=False)["model"] == 1
+    assert client.ask("DELETE", "/shadow")["shadow"] == 0
 
 
 def test_a_long_list_comes_in_pieces(client, monkeypatch):
     """Whatever fits into one answer, the client returns every flagged case once, by score."""
     client.set_capacity(9)
     client.decide_many([case(f"top {n}", 900.0 + n, "US") for n in range(20)])
-    whole = client.listed()
+    whole = client.cases("period")
     assert len(whole) == client.status()["used"] > 3
     monkeypatch.setattr("shortlist.client._PIECE", 2)
-    assert client.listed() == whole
+    assert client.cases("period") == whole
 
 
 def test_an_outcome_that_is_told_again_after_a_lost_answer_counts_once(client, monkeypatch):

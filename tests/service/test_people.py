@@ -405,23 +405,6 @@ def test_people_of_several_queues_are_shared_out(team):
     assert {each["name"]: each["capacity"] for each in queues} == {"default": 5, "north": 5}
 
 
-def test_minutes_are_those_of_one_period(team):
-    """Whoever reviews a daily and a weekly queue would have them twice, or too few of them."""
-    lead = team["lead"]
-    lead.put("/v1/reviewers/kim", json={"minutes": 100})
-    weekly = {"name": "weekly", "count": 5, "period": "week"}
-    refused = lead.post("/v1/queues", json=weekly)
-    assert refused.status_code == 422
-    assert "kim would review queues with different periods" in refused.json()["detail"]
-    assert [each["name"] for each in lead.get("/v1/queues").json()["queues"]] == ["default"]
-    assert lead.put("/v1/reviewers/kim", json={"minutes": 9, "queues": ["default"]}).is_success
-    assert lead.post("/v1/queues", json=weekly).is_success
-    refused = lead.put("/v1/reviewers/lee", json={"minutes": 9})
-    assert (refused.status_code, len(lead.get("/v1/reviewers").json()["reviewers"])) == (422, 1)
-    assert lead.put("/v1/reviewers/lee", json={"minutes": 9, "queues": ["weekly"]}).is_success
-    assert lead.delete("/v1/reviewers/kim").is_success
-
-
 def test_queues_are_made_while_the_service_runs(address, model_file):
     """All workers decide about them at once, by the rules of another one; a name is taken once."""
     made = {"segment": "country", "entity": "customer", "worth": 0.01}

@@ -39,21 +39,6 @@ def month(tmp_path_factory, table_fit):
     return database, cases, labels
 
 
-@pytest.mark.parametrize("name", ["score", "inclusion", "decided_at"])
-def test_columns_of_the_cases_are_not_overwritten(tmp_path, table_fit, name):
-    """A table that says something else in them than the cases did is not written."""
-    save_model(table_fit.model, tmp_path / "fraud.model")
-    database, [row] = tmp_path / "service.db", make_cases(1, seed=3).to_dict("records")
-    with serving(database, tmp_path / "fraud.model", count=5) as client:
-        sent = {key: value for key, value in row.items() if value == value and key != "fraud"}
-        answer = client.post(f"{QUEUE}/decisions", json={**sent, "amount": 9_999.0, name: 0.5})
-        assert answer.json()["flag"], answer.text
-    result = run("serve", "export", database, "-o", tmp_path / "reviewed.csv")
-    assert result.exit_code != 0
-    assert f"was sent with the column '{name}'" in result.output
-    assert not (tmp_path / "reviewed.csv").exists()
-
-
 def test_the_table_has_every_flag_with_its_latest_outcome(month, tmp_path):
     """And the columns as they were sent, how each was selected, and by which model."""
     database, cases, labels = month

@@ -90,22 +90,21 @@ class GroupMaker:
         allowed = replica.settings.allowed_by(replica.controller.capacity)
         self._n_free -= 1
         if self._n_free < 0 and self._has_room(allowed, None):
-            among = None if segments is None else lambda id: self._segment(id) in segments
+            known = replica.settings.segment_of
+            among = None if segments is None else lambda id: known(self._entry(id).body) in segments
             case = replica.controller.next(at=self._at, among=among)
             if case is not None:
                 self._add_slot(case, ASKED, key_id, allowed)
 
-    def _segment(self, seq: int) -> str | None:
-        """Return the segment of a case that waits."""
-        body = "SELECT body FROM log WHERE queue = ? AND seq = ?"
-        [(columns,)] = self._replica.store.query(body, self.row.id, seq)
-        return self._replica.settings.segment_of(columns)
+    def _entry(self, seq: int) -> Entry:
+        """Return the entry with which a case began to wait."""
+        return self._replica.store.entries_where("queue = ? AND seq = ?", self.row.id, seq)[0]
 
     def _add_slot(self, case: WaitingCase, code: int, key_id: str | None, allowed: int) -> None:
         """Append the slot of a case that waits; an erased one gets none, and is gone."""
         replica = self._replica
         self._advance(case.flagged_at or self._at, allowed)
-        [entry] = replica.store.entries_where("queue = ? AND seq = ?", self.row.id, case.id)
+        entry = self._entry(case.id)
         slot = None if is_erased(entry.seal) else self._slot(allowed, None)
         score = entry.score
         if slot is not None and entry.entity is not None:

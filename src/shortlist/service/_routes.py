@@ -140,9 +140,7 @@ def _make_queue(call: Call, body: QueueBody) -> None:
             segment=body.segment or kept.segment,
         )
         of_total = like.total is not None
-        with call.store.write():
-            is_new = add_queue(call.store, body.name, settings, amount, model, of_total=of_total)
-            _staff.check_periods(call.store)
+        is_new = add_queue(call.store, body.name, settings, amount, model, of_total=of_total)
     except ValueError as error:
         raise Problem(422, "invalid-value", str(error)) from None
     if not is_new:

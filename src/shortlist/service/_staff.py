@@ -83,20 +83,6 @@ def read_reviewers(store: Store) -> list[Reviewer]:
     ]
 
 
-def check_periods(store: Store, name: str | None = None) -> None:
-    """Raise a problem if somebody has queues with different periods: of which are their minutes?"""
-    periods = {row.name: QueueSettings.from_json(row.settings).period for row in store.queues()}
-    for each in read_reviewers(store):
-        own = {queue: period for queue, period in periods.items() if each.reviews(queue)}
-        if len(set(own.values())) > 1 and name in (None, each.name):
-            words = ", ".join(f"{queue} (period {period})" for queue, period in own.items())
-            detail = (
-                f"{each.name} would review queues with different periods: {words}. Minutes are "
-                "those of one period, so name only queues of one in 'queues'."
-            )
-            raise Problem(422, "invalid-value", detail)
-
-
 class Staff(NamedTuple):
     """Who is there for a queue, what time each has left, and what they have declined.
 
@@ -183,26 +169,19 @@ def _pack(worth: Any, times: Any, room: Any, allowed: Any) -> Any:
 
     All numbers are whole, so that the tolerance of the solver lets nobody have too much.
     """
-    columns, most = np.full(len(worth), -1), int(room.sum() // times.min())
-    # No more cases than these fit, so of those for the same people only the best ones matter.
-    groups = np.unique(allowed, axis=0, return_inverse=True)[1].ravel()
-    ranked = [np.argsort(np.where(groups == group, -worth, np.inf)) for group in set(groups)]
-    n_own = np.bincount(groups)
-    kept = np.concatenate([rows[: min(most, n)] for rows, n in zip(ranked, n_own, strict=True)])
-    n, m = len(kept), len(room)
+    n, m = allowed.shape
     found = milp(
-        -np.repeat(worth[kept] / worth.max(), m),
+        -np.repeat(worth / worth.max(), m),
         integrality=np.ones(n * m),
-        bounds=Bounds(0, allowed[kept].ravel().astype(float)),
+        bounds=Bounds(0, allowed.ravel().astype(float)),
         constraints=[
             LinearConstraint(sparse.kron(sparse.eye(n), np.ones((1, m))), ub=1),
-            LinearConstraint(sparse.kron(times[np.newaxis, kept], sparse.eye(m)), ub=room),
+            LinearConstraint(sparse.kron(times[np.newaxis], sparse.eye(m)), ub=room),
         ],
         options={"time_limit": _LONGEST_SEARCH, "mip_rel_gap": 0},
     )
     chosen = np.zeros((n, m)) if found.x is None else np.round(found.x).reshape(n, m)
-    columns[kept] = np.where(chosen.any(axis=1), chosen.argmax(axis=1), -1)
-    return columns
+    return np.where(chosen.any(axis=1), chosen.argmax(axis=1), -1)
 
 
 # --- following who is there -----------------------------------------------------------------------
@@ -381,7 +360,6 @@ def _write_reviewer(call: Call, row: dict[str, Any] | None) -> None:
         if row is not None:
             check_name(name)
             store.put("reviewer", row, ("name",))
-            check_periods(store, name)
         elif not store.query("SELECT name FROM reviewer WHERE name = ?", name):
             raise Problem(404, "not-found", f"There is no reviewer {name!r:.100}.")
         else:

@@ -63,22 +63,16 @@ def _row(sha256: str, schema: TableSchema, *case: Any) -> dict[str, Any]:
     _, id, at, score, code, inclusion, body, rare = case
     usual = next((label for label in schema.labels if label != schema.rare_label), "other")
     sent = flattened(json.loads(body or "{}"))
-    own = {
+    return {
+        schema.id or "case": id,
+        **{name: _text(value) for name, value in sent.items()},
+        schema.target: None if rare is None else schema.rare_label if rare else usual,
         "selected_by": DRAWN.get(code, probing.BY_SCORE),
         "inclusion": 1.0 if inclusion is None else inclusion,
         "score": score,
         "decided_by": sha256[:12],
         "decided_at": datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds"),
     }
-    if taken := sorted(own.keys() & sent.keys()):
-        raise ValueError(
-            f"The case {id!r} was sent with the column {taken[0]!r}, in which a table of reviews "
-            "says something else. Give this column another name where cases are sent, and in the "
-            "table that the model is fitted to."
-        )
-    label = None if rare is None else schema.rare_label if rare else usual
-    columns = {name: _text(value) for name, value in sent.items()}
-    return {schema.id or "case": id, **columns, schema.target: label, **own}
 
 
 def _text(value: Any) -> str | None:
