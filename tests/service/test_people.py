@@ -387,7 +387,7 @@ def test_a_period_begins_once(address, monkeypatch):
         row = {"name": "kim", "minutes": 9, "segments": "null", "queues": "null"}
         store.put("reviewer", row)
         _follow(store)
-        monkeypatch.setattr(store, "lock", lambda: 1 / 0)
+        monkeypatch.setattr(store, "_start", lambda alone=False: 1 / 0)
         _follow(store)
         notes = store.query("SELECT number FROM note WHERE action = 'assignment'")
     assert len(notes) == 1
