@@ -33,7 +33,6 @@ _STAFF, _ASSIGNED = "staff", "assignment"  # who makes such changes, and what no
 _UNITS = 1_000  # in a minute
 _TRIES = 5
 _LONGEST_SEARCH = 5.0  # seconds for the best assignment of cases that take different times
-_FEW, _ALL = 200, 1 << 40  # free cases to look at: nearly always somebody may take one of the first
 
 
 class ReviewerBody(Struct, forbid_unknown_fields=True):
@@ -169,19 +168,24 @@ def _pack(worth: Any, times: Any, room: Any, allowed: Any) -> Any:
 
     All numbers are whole, so that the tolerance of the solver lets nobody have too much.
     """
-    n, m = allowed.shape
+    # No more cases fit than these: of those for the same people, only the first best ones matter.
+    most, order = int(room.sum() // times.min()), np.argsort(-worth, kind="stable")
+    groups = np.unique(allowed, axis=0, return_inverse=True)[1].ravel()
+    kept = np.concatenate([order[groups[order] == group][:most] for group in set(groups)])
+    columns, n, m = np.full(len(worth), -1), len(kept), len(room)
     found = milp(
-        -np.repeat(worth / worth.max(), m),
+        -np.repeat(worth[kept] / worth.max(), m),
         integrality=np.ones(n * m),
-        bounds=Bounds(0, allowed.ravel().astype(float)),
+        bounds=Bounds(0, allowed[kept].ravel().astype(float)),
         constraints=[
             LinearConstraint(sparse.kron(sparse.eye(n), np.ones((1, m))), ub=1),
-            LinearConstraint(sparse.kron(times[np.newaxis], sparse.eye(m)), ub=room),
+            LinearConstraint(sparse.kron(times[np.newaxis, kept], sparse.eye(m)), ub=room),
         ],
         options={"time_limit": _LONGEST_SEARCH, "mip_rel_gap": 0},
     )
     chosen = np.zeros((n, m)) if found.x is None else np.round(found.x).reshape(n, m)
-    return np.where(chosen.any(axis=1), chosen.argmax(axis=1), -1)
+    columns[kept] = np.where(chosen.any(axis=1), chosen.argmax(axis=1), -1)
+    return columns
 
 
 # --- following who is there -----------------------------------------------------------------------
@@ -255,12 +259,10 @@ def _is_unassigned(store: Store, row: QueueRow, at: float) -> bool:
     return not store.query(done, row.name, _ASSIGNED, begins)
 
 
-def _free_cases(
-    store: Store, row: QueueRow, settings: QueueSettings, most: int = _ALL
-) -> list[FlaggedCase]:
+def _free_cases(store: Store, row: QueueRow, settings: QueueSettings) -> list[FlaggedCase]:
     """Return the open cases that nobody holds, in working order."""
     order = _reviews.working_order(settings)
-    return find_flagged(store, row.id, f"{FREE} ORDER BY {order} LIMIT ?", most)
+    return find_flagged(store, row.id, f"{FREE} ORDER BY {order}")
 
 
 def assign_cases(
@@ -433,14 +435,13 @@ def _find_next(
     staff = Staff.read(store, view.row, view.at)
     if reviewer not in [each.name for each in read_reviewers(store)]:
         staff.people.append(Reviewer(reviewer, 0, None, None, None))
-        staff.room[reviewer] = _ALL
+        staff.room[reviewer] = 1 << 40  # nobody has said how long they are there
     person = next((each for each in staff.people if each.name == reviewer), None)
     if person is None:
         return [], None
-    for most in (_FEW, _ALL):
-        free = _free_cases(store, view.row, view.settings, most)
-        if found := [case for case in free if staff.may_take(person, case)]:
-            return found, None
+    free = _free_cases(store, view.row, view.settings)
+    if found := [case for case in free if staff.may_take(person, case)]:
+        return found, None
     has_time = staff.room[reviewer] >= _time(view.settings, staff.minutes, None)
     asked = Request(kind=PULLED, change={"segments": person.segments})
     return [], asked if has_time and view.settings.within is not None else None
