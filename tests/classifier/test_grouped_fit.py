@@ -110,3 +110,23 @@ def test_groups_are_routed_through_cross_validation(customers):
         )
     for fitted in results["estimator"]:
         assert fitted.rule_.samples[0].groups is not None
+
+
+@pytest.mark.parametrize("guarantee", ["plug-in", "expected"])
+def test_a_segment_that_a_fold_lacks(guarantee):
+    """Groups of different sizes, all of one segment in one fold: the others flag none of it."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    y, groups = X[:, 0] + rng.normal(size=400) > 1.5, np.arange(400) // 2
+    groups[:50] = 0
+    segments = np.where(groups == 150, "b", "a")
+    limits = {"a": Capacity.fraction(0.1), "b": Capacity.fraction(0.2)}
+    model = CapacityClassifier(
+        LogisticRegression(),
+        capacity=None,
+        segment_capacities=limits,
+        guarantee=guarantee,
+        cv=5,
+        random_state=0,
+    ).fit(X, y, groups=groups, segments=segments)
+    assert model.flag(X, segments=segments)[segments == "a"].mean() < 0.15

@@ -137,3 +137,16 @@ def test_too_few_rare_rows(numbers):
     frame.to_csv("few.csv", index=False)
     with pytest.raises(TableError, match="Only 2 rows have the rare label"):
         fit_table(Path("few.csv"), own=own, target="fraud", capacity=Capacity.fraction(0.1))
+
+
+def test_all_nights_together(table_fit):
+    """A table that grows is calibrated whole every night, from the model of the night before."""
+    model, nights = table_fit.model, [make_cases(300, seed=seed) for seed in (11, 12, 13)]
+    for n in (1, 2, 3):
+        result = recalibrate_table(model, pd.concat(nights[:n]), guarantee="anytime")
+        model = result.model
+        assert (result.n_rows, result.n_left_out) == (300 * n, 0)
+    recalibrated = recalibrate_table(model, nights[0], guarantee="confident").model
+    result = recalibrate_table(recalibrated, pd.concat(nights))
+    assert (result.n_rows, result.n_left_out) == (600, 300)
+    assert result.notes[0].startswith("300 of 900 rows of the data frame trained or calibrated")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from ..capacity import Capacity
 from ..classifier import CapacityClassifier
 from ..exceptions import TableError
 from ..thresholds import CalibratedThreshold
-from ..thresholds.promise import check_guarantee
+from ..thresholds.promise import check_guarantee, guarantee_of
 from ..thresholds.samples import RowFacts
 from ._source import ReadOptions
 from .cases import CaseReader, Columns, RowsRead
@@ -70,7 +69,8 @@ def recalibrate_table(
     """Set a new threshold from recent rows, without fitting the model again.
 
     No labels are needed. The promise then rests on these rows: they should be like the rows to
-    come. Rows that trained the model are recognised and left out, because the model knows them.
+    come. Rows that trained the model are recognised and left out, because the model knows them. So
+    are those of an earlier call, except with the guarantee "anytime", which needs all rows so far.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def recalibrate_table(
     with Columns() as every, Columns() as kept:
         for rows in read:
             every.add(**_facts(model, rows))
-        notes = about_known(model.fingerprints, model.fingerprints.seen_in(every), path)
+        notes = about_known(model.fingerprints, model.fingerprints.seen_in(every), read.path)
         n_kept = n_before = 0
         for block in every.blocks():
             own = ~block["too_large"] & ~(block["known"] & bool(notes))
@@ -119,13 +119,16 @@ def recalibrate_table(
         (found,) = classifier.calibrations_
         n_now = sum(kept.summaries(lambda block: _n_flagged(found, block)))
         n_rare = sum(kept.summaries(lambda block: block["is_rare"].sum())) if target else None
+    fingerprints = model.fingerprints
+    if not guarantee_of(classifier.guarantee).over_time:  # else these rows are to come again
+        fingerprints = fingerprints.joined(drawn["hashes"])
     counted = zip(model.card.profiles, read.monitor.counts, strict=True)
     profiles = tuple(replace(each, counts=counts) for each, counts in counted)
     renewed = replace(
         model,
         classifier=classifier,
         card=_card(model, classifier, n_kept, n_rare, profiles),
-        fingerprints=model.fingerprints.joined(drawn["hashes"]),
+        fingerprints=fingerprints,
     )
     n_left_out, findings = read.n_read - n_kept, read.monitor.findings()
     return Recalibration(renewed, n_kept, n_left_out, n_before, n_now, notes, findings)
@@ -167,7 +170,7 @@ def _n_flagged(found: CalibratedThreshold, block: dict[str, Any]) -> int:
     return int(np.count_nonzero(flagged))
 
 
-def about_known(prints: RowFingerprints, seen: SeenRows, path: Path) -> list[str]:
+def about_known(prints: RowFingerprints, seen: SeenRows, path: Any) -> list[str]:
     """Say that rows that a model knows are left out; raise an error if that cannot be done."""
     if not seen.is_surprising:
         return []
