@@ -253,7 +253,7 @@ class _Calibration:
         At the capacity of all items, the share of an average group as a part of that of all items.
         """
         sample, n, sizes = self.sample, self.sample.scores.size, np.bincount(self.units)
-        if sample.groups is None or self.terms.kind.of_sample or are_equal(sizes):
+        if sample.groups is None or self.terms.kind.of_sample or np.unique(sizes).size < 2:
             return Fraction(1)
         places, last = dense_places(sample.scores, sample.sorting_keys), n * self.promise.ratio
         above = places <= np.sort(places)[math.ceil(last) - 1]  # with all that is tied there
