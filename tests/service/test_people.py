@@ -547,3 +547,19 @@ def test_cases_that_take_no_time_are_assigned_as_well():
     cases = [FlaggedCase(entry, None, None, False, None) for entry in entries]
     staff = Staff(queue, 1.0, [Reviewer("kim", 0, None, None, None)], {"kim": 2}, set())
     assert len(staff.assign(cases)) == 2
+
+
+def test_the_tolerance_of_the_solver_gives_nobody_more_time():
+    """Long cases that fit by all but a thousandth of a minute do not fit."""
+    queue = QueueSettings("day", 1, usual_effort=1.0)
+    efforts, scores = (9000.001, 9000.001, 4000, 5000, 7000.001), (1.0, 0.75, 0.75, 0.5, 0.5)
+    entries = [
+        Entry(1, n, 0, 1, 0.0, 0, str(n), score=score / effort, effort=effort)
+        for n, (score, effort) in enumerate(zip(scores, efforts, strict=True))
+    ]
+    cases = [FlaggedCase(entry, None, None, False, None) for entry in entries]
+    room = {"kim": 10_000_000, "lee": 16_000_000, "sam": 2_000_000}
+    people = [Reviewer(name, 0, None, None, None) for name in room]
+    for item, name in Staff(queue, 1.0, people, room, set()).assign(cases):
+        room[name] -= round(1_000 * item.entry.effort)
+    assert min(room.values()) >= 0

@@ -166,7 +166,7 @@ def _taken(store: Store, row: QueueRow, since: float) -> list[tuple[str, int]]:
 def _pack(worth: Any, times: Any, room: Any, allowed: Any) -> Any:
     """Return the person of each case, or -1: the best that is found in time, exact as a rule.
 
-    All numbers are whole, so that the tolerance of the solver lets nobody have too much.
+    All numbers are whole; a case that only the tolerance of the solver finds time for is left.
     """
     # No more cases fit than these: of those for the same people, only the first best ones matter.
     most, order = int(room.sum() // times.min()), np.argsort(-worth, kind="stable")
@@ -185,6 +185,9 @@ def _pack(worth: Any, times: Any, room: Any, allowed: Any) -> Any:
     )
     chosen = np.zeros((n, m)) if found.x is None else np.round(found.x).reshape(n, m)
     columns[kept] = np.where(chosen.any(axis=1), chosen.argmax(axis=1), -1)
+    for person in range(m):
+        own = kept[columns[kept] == person]  # the best of those for the same people first
+        columns[own[np.cumsum(times[own]) > room[person]]] = -1
     return columns
 
 
