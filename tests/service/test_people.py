@@ -563,3 +563,15 @@ def test_the_tolerance_of_the_solver_gives_nobody_more_time():
     for item, name in Staff(queue, 1.0, people, room, set()).assign(cases):
         room[name] -= round(1_000 * item.entry.effort)
     assert min(room.values()) >= 0
+
+
+def test_short_cases_stay_in_sight_of_many_long_ones():
+    """Ten long ones are worth more each, and one of them takes as long as ten short ones."""
+    queue = QueueSettings("day", 1, usual_effort=1.0)
+    entries = [
+        Entry(1, n, 0, 1, 0.0, 0, str(n), score=0.1 if n < 10 else 0.9, effort=effort)
+        for n, effort in enumerate([10.0] * 10 + [1.0] * 10)
+    ]
+    cases = [FlaggedCase(entry, None, None, False, None) for entry in entries]
+    staff = Staff(queue, 1.0, [Reviewer("kim", 0, None, None, None)], {"kim": 10_000}, set())
+    assert [item.entry.effort for item, _ in staff.assign(cases)] == [1.0] * 10

@@ -168,9 +168,9 @@ def _pack(worth: Any, times: Any, room: Any, allowed: Any) -> Any:
 
     All numbers are whole; a case that only the tolerance of the solver finds time for is left.
     """
-    # No more cases fit than these: of those for the same people, only the first best ones matter.
+    # No more cases fit than these: of those alike in people and time, only the first best matter.
     most, order = int(room.sum() // times.min()), np.argsort(-worth, kind="stable")
-    groups = np.unique(allowed, axis=0, return_inverse=True)[1].ravel()
+    groups = np.unique(np.column_stack([allowed, times]), axis=0, return_inverse=True)[1].ravel()
     kept = np.concatenate([order[groups[order] == group][:most] for group in set(groups)])
     columns, n, m = np.full(len(worth), -1), len(kept), len(room)
     found = milp(
@@ -186,7 +186,7 @@ def _pack(worth: Any, times: Any, room: Any, allowed: Any) -> Any:
     chosen = np.zeros((n, m)) if found.x is None else np.round(found.x).reshape(n, m)
     columns[kept] = np.where(chosen.any(axis=1), chosen.argmax(axis=1), -1)
     for person in range(m):
-        own = kept[columns[kept] == person]  # the best of those for the same people first
+        own = order[columns[order] == person]
         columns[own[np.cumsum(times[own]) > room[person]]] = -1
     return columns
 
