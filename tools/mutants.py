@@ -106,8 +106,8 @@ MUTANTS = [
     Mutant("expected one more", "thresholds/guarantees.py", "return math.floor((n + 1) * c) - 1", "return math.floor((n + 1) * c)"),
     Mutant("expected without + 1", "thresholds/guarantees.py", "return math.floor((n + 1) * c) - 1", "return math.floor(n * c)"),
     # Tails
-    Mutant("confident one more", "thresholds/guarantees.py", "<= error else k - 1", "<= error else k"),
-    Mutant("confident at twice the error", "thresholds/guarantees.py", "stats.binom.ppf(error, n, float(c))", "stats.binom.ppf(2 * error, n, float(c)) + 1"),
+    Mutant("confident one more", "thresholds/guarantees.py", "float(c)) <= error, n - 1)", "float(c)) <= error, n - 1) + 1"),
+    Mutant("confident at twice the error", "thresholds/guarantees.py", "float(c)) <= error, n - 1)", "float(c)) <= 2 * error, n - 1)"),
     Mutant("upper bound two-sided", "_core/intervals.py", "betaincinv(x + 1, np.maximum(n - x, 1), 1 - error)", "betaincinv(x + 1, np.maximum(n - x, 1), 1 - 2 * error)"),
     Mutant("lower bound too high", "_core/intervals.py", "betaincinv(np.maximum(x, 1), n - x + 1, error)", "betaincinv(np.maximum(x, 1), n - x + 1, 2 * error)"),
     Mutant("interval at twice the error", "_core/intervals.py", "clopper_pearson_upper(successes, trials, error=error / 2)", "clopper_pearson_upper(successes, trials, error=error)"),

@@ -419,8 +419,6 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
 
     @property
     def _segment_capacities(self) -> SegmentCapacities | None:
-        if self.segment_capacities is None and self.default_segment_capacity is None:
-            return None
         return check_segment_capacities(self.segment_capacities, self.default_segment_capacity)
 
     def _limits(self, segments: SegmentCapacities | None) -> list[Capacity]:
@@ -1055,9 +1053,6 @@ def _facts_of(
     efforts: ArrayLike | None = None,
 ) -> RowFacts:
     """Check what was passed with rows, and number their segments and groups."""
-    known = (ids, segments, groups, values, efforts, capacities)
-    if all(each is None for each in known):
-        return RowFacts(X, columns=columns)
     n_items = scoring.n_rows(X)
     divided = segments is not None or capacities is not None
     return RowFacts(

@@ -104,12 +104,10 @@ class Training(NamedTuple):
 
     def fit(self, form: str) -> Any:
         """Fit a form to all rows that are not held out, or to a sample of many."""
-        return packed_if_forest(self._fit(self.made(form), self._learned()))
-
-    def _learned(self) -> Rows | None:
-        if self.held_out is None:
-            return None
-        return np.setdiff1d(np.arange(self.codes.size), self.held_out)
+        others = None
+        if self.held_out is not None:
+            others = np.setdiff1d(np.arange(self.codes.size), self.held_out)
+        return packed_if_forest(self._fit(self.made(form), others))
 
     def unseen(self, form: str) -> tuple[Any, Doubles]:
         """Return log-odds of rows, unseen, and the model if that took a fit to all others."""

@@ -73,10 +73,7 @@ def confident_k(n: int, c: Fraction, *, error: float) -> int:
     """
     if c >= 1:
         return n
-    if c == 0:
-        return -1
-    k = int(stats.binom.ppf(error, n, float(c)))
-    return k if stats.binom.cdf(k, n, float(c)) <= error else k - 1
+    return largest(lambda k: stats.binom.cdf(k, n, float(c)) <= error, n - 1)
 
 
 def confident_place(n: int, c: Fraction, *, error: float) -> Place:

@@ -30,13 +30,12 @@ class SegmentCapacities:
     @property
     def limits(self) -> list[Capacity | None]:
         """The capacity of each number."""
-        return [*self.named.values(), *([] if self.others is None else [self.others])]
+        return [limit for _, limit in self.items]
 
     @property
     def items(self) -> list[tuple[Any, Capacity | None]]:
         """The segment of each number with its capacity; None stands for the other segments."""
-        names = [*self.named, *([] if self.others is None else [None])]
-        return list(zip(names, self.limits, strict=True))
+        return [*self.named.items(), *([] if self.others is None else [(None, self.others)])]
 
 
 def check_segment_capacities(named: Any, others: Any) -> SegmentCapacities | None:
