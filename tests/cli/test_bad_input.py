@@ -165,6 +165,34 @@ def test_usage_errors_have_one_line(arguments, complaint):
     assert result.stderr.rstrip().endswith("--help")
 
 
+def test_models_are_files_here(cases, model_file, tmp_path):
+    """Only tables come from elsewhere; the address is shown as it was typed."""
+    fitting = ("fit", cases, "--target", "fraud", "--fraction", "0.1")
+    for command in (
+        ("check", "https://x/a.model", cases),
+        ("evaluate", model_file, "--reviews", cases, "--challenger", "https://x/a.model"),
+        (*fitting, "-o", "https://x/a.model"),
+        (*fitting, "-o", tmp_path / "a.model", "--model", "https://x/a.model"),
+    ):
+        check_refused(run(*command), USER_ERROR, "https://x/a.model is not on this machine")
+
+
+def test_the_most_work_of_a_case_belongs_to_a_fit(cases, model_file):
+    """Elsewhere the text names a column."""
+    result = run("evaluate", model_file, cases, "--effort", "minutes,max=60", "--budget", "9")
+    check_refused(result, USER_ERROR, "no column 'minutes,max=60'")
+
+
+def test_a_cell_may_be_long(model_file, new_cases, tmp_path):
+    """Also in the first row; a heading may not."""
+    frame = pd.read_csv(new_cases).assign(note="x" * 200_000).head(3)
+    frame.to_csv(tmp_path / "long.csv", index=False)
+    assert run("flag", model_file, tmp_path / "long.csv").exit_code == 0
+    frame.rename(columns={"note": "x" * 200_000}).to_csv(tmp_path / "head.csv", index=False)
+    refused = run("flag", model_file, tmp_path / "head.csv")
+    check_refused(refused, USER_ERROR, "does not start with a line of column names")
+
+
 def test_nothing_asked_for_is_answered_with_help():
     """Rather than with a complaint."""
     result = run()

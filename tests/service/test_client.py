@@ -365,6 +365,10 @@ def test_keys_are_made_listed_and_revoked_by_a_command(tmp_path, model_file):
     wrong = ("serve", "keys", "review", "--database", tmp_path / "shortlist.db")
     refused = command(*wrong, "--person", "")
     assert (refused.exit_code, "is not one" in refused.stderr) == (2, True)
+    before = keys()
+    both = command(*wrong, "--revoke", name)  # one of them would be done, and the other not
+    assert (both.exit_code, "or --revoke alone" in both.stderr) == (2, True)
+    assert keys() == before
 
 
 def test_a_command_takes_the_secret_of_a_proxy_and_a_segment(tmp_path, model_file, monkeypatch):

@@ -32,7 +32,7 @@ def broker():
 @pytest.fixture
 def durable(table_fit, tmp_path):
     """Return a stream's state, open."""
-    settings = StreamSettings(capacity=Capacity.count(2), period=60.0, expected_arrivals=20)
+    settings = StreamSettings(capacity=Capacity.count(2), period=60.0)
     controller = settings.controller(table_fit.model)
     with open_stream(tmp_path / "state", controller, identity={}, sync=False) as durable:
         yield durable

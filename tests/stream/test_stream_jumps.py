@@ -27,7 +27,7 @@ def rows(new_cases):
 @pytest.fixture
 def stream(table_fit, tmp_path):
     """Return a function that streams rows with moments, ten flags a day, in several runs."""
-    settings = StreamSettings(capacity=Capacity.count(10), period=DAY, expected_arrivals=200)
+    settings = StreamSettings(capacity=Capacity.count(10), period=DAY)
 
     def stream(rows, times, *, runs=1, now=EPOCH + 5 * DAY, state="state"):
         lines = [

@@ -75,6 +75,13 @@ def test_a_path_may_be_a_text(table_fit, new_cases, tmp_path):
         fit_table("nowhere.csv", target="fraud", capacity=TENTH)
 
 
+def test_known_rows_of_a_frame_are_not_shown(table_fit, cases):
+    """The frame has a name, as a file has."""
+    known = r"^\S+ of \S+ rows of the data frame trained or calibrated this model\."
+    with pytest.raises(TableError, match=known):
+        recalibrate_table(table_fit.model, pd.read_csv(cases))
+
+
 def test_what_is_wrong_with_a_frame_is_said(table_fit, new_cases):
     """By the names of columns, as for a file; a column of mixed values is read as a file's."""
     frame = pd.read_csv(new_cases)
@@ -84,6 +91,13 @@ def test_what_is_wrong_with_a_frame_is_said(table_fit, new_cases):
         check_table(table_fit.model, frame.head(0))
     with pytest.raises(TableError, match=r"needs a file, .* or a data frame.*; got list"):
         check_table(table_fit.model, [1, 2])
+    for twins in (
+        frame.assign(**{"1": 0}).rename(columns={"1": 1}).assign(**{"1": 0}),
+        pd.concat([frame, frame[["amount"]]], axis=1),
+        frame.set_index(frame["case"]),
+    ):
+        with pytest.raises(TableError, match="The data frame has more than one column named"):
+            check_table(table_fit.model, twins)
     mixed = frame.astype({"amount": object})
     mixed.loc[::7, "amount"] = [f"{value:.2f} " for value in frame["amount"][::7]]
     mixed["amount"] = mixed["amount"].replace("nan ", np.nan)

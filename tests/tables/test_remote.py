@@ -58,6 +58,13 @@ def test_a_pattern_is_one_table(new_cases, tmp_path):
     assert len(read(tmp_path / "day*.csv")) == 9
     with pytest.raises(TableError, match=r"No file matches .*night-\*\.csv"):
         read(tmp_path / "night-*.csv")
+    (tmp_path / "hour-0.jsonl").write_text('{"a": 1, "b": null}\n')
+    (tmp_path / "hour-1.jsonl").write_text('{"a": 0.5, "b": "x"}\n')
+    hours = read(tmp_path / "hour-*.jsonl").fillna("none").to_dict("list")
+    assert hours == {"a": [1, 0.5], "b": ["none", "x"]}
+    (tmp_path / "hour-2.jsonl").write_text('{"a": "y", "b": "x"}\n')
+    with pytest.raises(TableError, match="Field a has incompatible types"):
+        read(tmp_path / "hour-*.jsonl")
     (tmp_path / "day-2.jsonl").write_text("{}")
     with pytest.raises(TableError, match=r"one extension, .*; got \.csv, \.jsonl"):
         read(tmp_path / "day-*")
@@ -122,7 +129,8 @@ def test_a_list_comes_from_elsewhere_and_goes_to_a_file(memory, model_file, tabl
 
 
 def test_passwords_of_other_databases_are_not_shown():
-    """Also not those of ODBC."""
+    """Also not those of ODBC, or among the options."""
+    assert "secret" not in str(DatabaseTable("mysql+mysqldb://h/office?passwd=secret#cases"))
     address = "mssql+pyodbc:///?odbc_connect=DRIVER%3Dx;PWD%3Dsecret#cases"
     assert "secret" not in str(DatabaseTable(address))
     assert "secret" not in str(DatabaseTable("mysql+pymysql://ann:secret@host/office#cases"))

@@ -10,7 +10,8 @@ from urllib.parse import unquote
 #: The three databases that we know ourselves, and all that SQLAlchemy knows.
 _ADDRESS = re.compile(r"(sqlite|duckdb|postgres(?:ql)?|[a-z0-9]+\+[a-z0-9_]+)://.*", re.DOTALL)
 _PASSWORD = re.compile(
-    r"(?<=//)([^/@:]*):([^/@]*)(?=@)|((?:password|pwd|odbc_connect)=)([^&#\s]*)", re.IGNORECASE
+    r"(?<=//)([^/@:]*):([^/@]*)(?=@)|((?:password|passwd|pwd|token|odbc_connect)=)([^&#\s]*)",
+    re.IGNORECASE,
 )
 
 

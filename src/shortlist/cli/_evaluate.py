@@ -33,7 +33,7 @@ def evaluate(
     reviews: options.File = None,
     period: options.Text = None,
     confidence: options.Number = None,
-    challenger: options.File = None,
+    challenger: options.OtherModel = None,
     id: options.Column = None,
     value: options.Column = None,
     effort: options.Column = None,

@@ -41,7 +41,7 @@ def fit(
     learner: str = "auto",
     guarantee: options.Guarantee = None,
     confidence: options.Number = None,
-    model: options.File = None,
+    model: options.OtherModel = None,
     trust_model: bool = False,
     id: options.Column = None,
     labelled_only: bool = False,

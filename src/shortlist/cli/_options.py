@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .._core.addresses import as_path
+from .._core.addresses import as_path, without_user
 from .._core.formatting import number
 
 if TYPE_CHECKING:
@@ -57,7 +57,6 @@ HELP = {
     "reviews": "A table of reviews with probes, such as --reviews done.csv: says what is missed.",
     "probe": "Share of the flags for cases below the threshold, drawn at random, such as --probe "
     "0.1. Their outcomes tell what is missed: shortlist evaluate --reviews.",
-    "expect": "Rough number of cases in a period, such as --expect 5000; it is learned.",
     "entity": "The column that says whose event it is, such as --entity customer: events of one "
     "entity are one case, and take one slot, for 24 hours after the flag. --entity "
     "customer,window=12h,cooldown=7d,rise=0.2 says for how long, for how long after that, and by "
@@ -99,13 +98,23 @@ def path(text: str) -> Any:
         raise typer.BadParameter(str(error)) from None
 
 
+def _here(text: str) -> Path:
+    """Return a file of this machine: only tables are read from elsewhere."""
+    if "://" in text:
+        raise typer.BadParameter(
+            f"{without_user(text)} is not on this machine. Name a file here, and copy it"
+        )
+    return Path(text)
+
+
 class Table(Any):
     """A file, or a table of a database; not a `Path`, which some versions of typer convert."""
 
 
-Model = Annotated[Path, typer.Argument(metavar="MODEL")]
+Model = Annotated[Path, typer.Argument(metavar="MODEL", parser=_here)]
 Data = Annotated[Table, typer.Argument(metavar="DATA", parser=path)]
-NewFile = Annotated[Path, _taking("FILE", "--out", "-o")]
+NewFile = Annotated[Path, _taking("FILE", "--out", "-o", parser=_here)]
+OtherModel = Annotated[Path | None, _taking("FILE", parser=_here)]
 Out = Annotated[Table | None, _taking("FILE", "--out", "-o", parser=path)]
 AsJson = Annotated[bool, typer.Option("--json")]
 File = Annotated[Table | None, _taking("FILE", parser=path)]
@@ -159,16 +168,20 @@ _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _NAMES = {"minute": "1m", "hour": "1h", "day": "1d", "week": "1w"}
 
 
-def period_from(period: str, before: str = "--period ") -> float | str:
+def period_from(period: str) -> float | str:
     """Return the seconds of a period, or its text if it belongs to a calendar."""
     period = "month UTC" if period == "month" else period.strip()
-    if " " in period:
-        return period
+    also = ", month, or with a time zone: 'day Europe/Berlin'"
+    return period if " " in period else seconds_from(period, "--period ", also)
+
+
+def seconds_from(period: str, before: str, also: str = "") -> float:
+    """Return the seconds of a length of time."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw]?)", _NAMES.get(period, period))
     if match is None or float(match[1]) == 0:
         raise typer.BadParameter(
-            f"{before}{period} is not a length of time; use hour, day, week, month, 90s, 15m, 12h "
-            "or 2d, or with a time zone: 'day Europe/Berlin'"
+            f"{before}{period} is not a length of time; use 90s, 15m, 12h, 2d, hour, day or week"
+            f"{also}"
         )
     return float(match[1]) * _UNITS[match[2] or "s"]
 
@@ -185,8 +198,8 @@ def _column_and(option: str, text: str, *names: str) -> tuple[str, dict[str, str
     said = {name.strip(): value.strip() for name, _, value in (p.partition("=") for p in parts)}
     if not column or len(said) < len(parts) or not {*said} <= {*names}:
         raise typer.BadParameter(
-            f"--{option} {text} is not a column, perhaps with {', '.join(names)} behind it, each "
-            f"once, such as COLUMN,{names[0]}=..."
+            f"--{option} {text} is not a column, perhaps with {', '.join(names)} behind it, such "
+            f"as COLUMN,{names[0]}=..., each once"
         )
     return column, said
 
@@ -198,8 +211,8 @@ def entity_from(entity: str | None) -> dict[str, Any]:
     column, said = _column_and("entity", entity, "window", "cooldown", "rise")
     return {
         "entity": column,
-        "window": period_from(said.get("window", "24h"), "--entity ...,window="),
-        "cooldown": period_from(said["cooldown"], "--entity ...,cooldown=")
+        "window": seconds_from(said.get("window", "24h"), "--entity ...,window="),
+        "cooldown": seconds_from(said["cooldown"], "--entity ...,cooldown=")
         if "cooldown" in said
         else 0.0,
         "rise": _number(said["rise"]) if "rise" in said else None,
@@ -213,6 +226,8 @@ def allowed_from(allow: list[str] | None, entity: str | None) -> dict[str, float
     if allow and entity is None:
         raise typer.BadParameter("--allow needs --entity, such as customer")
     pairs = [text.rpartition("=") for text in allow or ()]
+    if not all(name for name, _, _ in pairs):
+        raise typer.BadParameter("--allow takes an entity and a moment, such as ann=2027-01-31")
     return {name: parse_moment(until) for name, _, until in pairs}
 
 
@@ -237,7 +252,7 @@ def work_from(
     """Return the columns of values and efforts, and what may be spent."""
     from ..tables import WorkColumns
 
-    column, said = (None, {}) if effort is None else _column_and("effort", effort, *also)
+    column, said = _column_and("effort", effort, *also) if effort and also else (effort, {})
     most = _number(said["max"]) if "max" in said else None
     return WorkColumns(value, column, budget, worth, unit, most)
 

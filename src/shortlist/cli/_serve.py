@@ -26,6 +26,7 @@ from ._options import (
     Text,
     entity_from,
     period_from,
+    seconds_from,
 )
 from ._shell import USER_ERROR, print_json
 
@@ -43,7 +44,6 @@ def serve(
     period: str = "day",
     queue: Texts = None,
     total: Count = None,
-    expect: Many = None,
     worth: Number = None,
     probe: Probe = 0,
     segment: Text = None,
@@ -114,9 +114,9 @@ def serve(
     if "://" not in database:
         Path(database).parent.mkdir(parents=True, exist_ok=True)
     models = prepare(
-        database, model, queues, period=period_from(period), expect=expect, total=total,
+        database, model, queues, period=period_from(period), total=total,
         of_work=budget is not None, worth=worth, probe=probe, probe_key=os.environ.get(PROBE_KEY),
-        segment=segment, within=None if within is None else period_from(within, "--within "),
+        segment=segment, within=None if within is None else seconds_from(within, "--within "),
         accept_clock=accept_clock, restored=restored, **entity_from(entity),
     )  # fmt: skip
     with _opened(database) as store:
@@ -214,6 +214,8 @@ def keys(
     database
         That of the service: --database shortlist.db or postgresql://…
     """
+    if (role or queue or days or person) and (revoke or not role):
+        raise typer.BadParameter("give the role of a new key, such as decide; or --revoke alone")
     with _opened(database) as store:
         from ..service.keys import list_keys, make_key, revoke_key
 

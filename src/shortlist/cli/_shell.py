@@ -50,7 +50,7 @@ def say(kind: str, message: str) -> None:
 
 #: The parameters of the library that options set; those of the same name, and then the others.
 _SAME = """
-    act adopt at_most budget challenger confidence count drop effort entity exclude expect find
+    act adopt at_most budget challenger confidence count drop effort entity exclude find
     folds group guarantee id keep labelled_only learner load period precision probe rare reviews
     seed segment size target time total turnout trust_model value weight worth
 """

@@ -30,7 +30,6 @@ def stream(
     capacity: options.Count = None,
     per: options.Many = None,
     fraction: options.Number = None,
-    expect: options.Many = None,
     probe: options.Probe = 0,
     id: options.Text = None,
     time: str = "at",
@@ -97,7 +96,6 @@ def stream(
     settings = StreamSettings(
         capacity=limit,
         period=None if period is None else options.period_from(period),
-        expected_arrivals=expect,
         worth=own.worth if worth is None and own is not None else worth,
         probe=probe,
         probe_key=os.environ.get(options.PROBE_KEY),

@@ -61,9 +61,6 @@ class StreamSettings:
     period : float, str or None
         The period of a count without `per`: in seconds, or of a calendar, such as
         ``"day Europe/Berlin"``.
-    expected_arrivals : int or None
-        Lines in a period, as a first estimate. None derives it from the count and the model's own
-        flag rate.
     worth : float or None
         The least expected value per unit of effort for which a line is flagged.
     probe, probe_key : float, str or None
@@ -76,7 +73,6 @@ class StreamSettings:
 
     capacity: Capacity | None = None
     period: float | str | None = None
-    expected_arrivals: int | None = None
     worth: float | None = None
     probe: float = 0
     probe_key: str | None = None
@@ -87,11 +83,9 @@ class StreamSettings:
         capacity = self._capacity_of(model)
         options: dict[str, Any] = {"remember": 1}  # the log knows ids
         if self.period is not None:
-            options["period"], options["expected_arrivals"] = self.period, self.expected_arrivals
-            if self.expected_arrivals is None:
-                of_work = capacity.kind == "effort"
-                amount = float(capacity.value)
-                options["expected_arrivals"] = expected_arrivals(model, amount, of_work=of_work)
+            of_work, amount = capacity.kind == "effort", float(capacity.value)
+            options["period"] = self.period
+            options["expected_arrivals"] = expected_arrivals(model, amount, of_work=of_work)
         if self.probe:
             options.update(probe=self.probe, probe_key=self.probe_key)
         if capacity.kind == "count" and capacity.per is not None:

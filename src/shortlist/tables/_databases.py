@@ -94,14 +94,14 @@ def open_database(
     connection = stack.enter_context(_connected(address))
     query = f"SELECT * FROM {_table_of(address)}"
     query = address.table.rstrip("; \n") if address.is_query else query
-    nothing = _executed(connection, address, f"SELECT * FROM ({query}) AS cases WHERE 1 = 0")
+    nothing = _executed(connection, address, f"SELECT * FROM ({query}) cases WHERE 1 = 0")
     described = nothing.cursor if address.system == "other" else nothing
     columns = [column[0] for column in described.description]
 
     def chunks(wanted: Collection[str], at_once: float = 0) -> Iterator[Any]:
         # A cursor with a name stays on the server, with rows that were not asked for yet.
         named = {"name": "shortlist"} if address.system == "postgresql" else {}
-        asked = f"SELECT {', '.join(_quoted(address, *wanted))} FROM ({query}) AS cases"
+        asked = f"SELECT {', '.join(_quoted(address, *wanted))} FROM ({query}) cases"
         with contextlib.closing(_executed(connection, address, asked, **named)) as rows:
             most = None if at_once == math.inf else max(int(at_once), _CHUNK_ROWS)
             for batch in iter(lambda: rows.fetchmany(most) if most else rows.fetchall(), []):

@@ -185,7 +185,8 @@ class OpenTable:
                 break
         if not n_rows:
             raise self.without_rows()
-        return pa.concat_tables(chunks)
+        with translated(self.name):  # parts may have other types, such as whole numbers only
+            return pa.concat_tables(chunks, promote_options="permissive")
 
     def without_rows(self) -> TableError:
         """Return the error of a table that has a heading only: the same in every command."""

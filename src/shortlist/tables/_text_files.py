@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from .._core.extras import load_extra
+from .._core.formatting import counted
 from ..exceptions import TableError
 from ._source import MISSING_TEXTS, OpenTable, ReadOptions, cases_of, note_subtotal, translated
 
@@ -29,6 +30,8 @@ _BLOCK_BYTES = 1 << 21
 #: Models score many rows at once much faster than few.
 _BLOCKS_AT_ONCE = 8
 _LONGEST_HEADING = 1 << 20
+#: Python refuses to parse longer ones.
+_LONGEST_CELL = 1 << 17
 _MOST_TRIED = 1_000
 #: The first of them wins if they are equally frequent: names of columns may hold commas.
 _SEPARATORS = "\t|;,"
@@ -111,7 +114,7 @@ def _cases(
         end = pa.concat_tables(held)
         n_cases, n_empty = cases_of(end, name, reading, notes)
         if n_empty:
-            notes.append(f"{name} ends with {n_empty} empty rows, which are left out.")
+            notes.append(f"{name} ends with {counted(n_empty, 'empty row')}: left out.")
         yield end.slice(0, n_cases)
 
 
@@ -258,7 +261,8 @@ def _heading(path: Path, name: str, reading: ReadOptions) -> tuple[list[str], st
         line = _LINE.search(head, line.end())
     if line is None:
         raise TableError(f"{name} is empty. Its first line must hold the column names.")
-    if line.end() == _LONGEST_HEADING:
+    cells = re.split(f"[{_SEPARATORS}]", line[0])
+    if line.end() == _LONGEST_HEADING or len(max(cells, key=len)) > _LONGEST_CELL:
         raise TableError(f"{name} does not start with a line of column names; is it a table?")
     if "\0" in line[0]:
         raise TableError(_no_text(name))
@@ -269,8 +273,9 @@ def _heading(path: Path, name: str, reading: ReadOptions) -> tuple[list[str], st
     if not any(columns):
         raise TableError(f"The first line of {name} must hold the column names; it is blank.")
     first = _LINE.search(head, line.end())
-    n_filled = first and sum(map(bool, next(csv.reader([first[0]], delimiter=delimiter), [])))
-    if (n_named := sum(map(bool, columns))) < (n_filled or 0) / 2:
+    begin = first[0][:_LONGEST_CELL] if first else ""
+    n_filled = sum(map(bool, next(csv.reader([begin], delimiter=delimiter), [])))
+    if (n_named := sum(map(bool, columns))) < n_filled / 2:
         raise TableError(
             f"The first line of {name} names {n_named} of {n_filled} columns. If there are lines "
             "above the one with the column names, remove them."

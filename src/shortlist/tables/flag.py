@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from .._core.arrays import Doubles, Mask
-from .._core.formatting import number, stated_percent
+from .._core.formatting import counted, number, stated_percent
 from .._core.work import count_in_units
 from ..capacity import exact
 from ..exceptions import TooManyFlagsError
@@ -267,14 +267,14 @@ class _Job:
         notes = [*self.cases.notes, *self._flagged_ids.notes(self.cases.id, again)]
         if self.act is not None:
             notes.append(
-                f"{self._n['act']:,} cases to act on at once, of which at least "
+                f"{counted(self._n['act'], 'case')} to act on at once, of which at least "
                 f"{stated_percent(self.act)} are rare with "
                 f"{stated_percent(self.model.classifier.confidence)} confidence, and "
                 f"{self._n['review']:,} to review within the capacity."
             )
         if self._n["joined"]:
             notes.append(
-                f"{self._n['joined']:,} rows above the threshold joined cases, and take no slot."
+                f"{counted(self._n['joined'], 'row')} above the threshold joined cases: no slot."
             )
         if self._n["not worth"]:
             notes.append(
@@ -283,9 +283,9 @@ class _Job:
             )
         if self._n["too large"]:
             notes.append(
-                f"{self._n['too large']:,} cases take more than "
+                f"{counted(self._n['too large'], 'case takes', 'cases take')} more than "
                 f"{number(self.model.classifier.max_effort, 12)} {self.model.unit}, the most that "
-                "the model promises for, and are not flagged. To allow more, fit with "
+                "the model promises for: not flagged. To allow more, fit with "
                 "max_effort=..."
             )
         return notes

@@ -134,8 +134,9 @@ def _open_frame(
     """Open a data frame, as a Parquet file that holds it; mixed values are texts, as in a file."""
     frame = path.frame
     if isinstance(frame, pd.DataFrame):
-        frame = frame.reset_index() if any(frame.index.names) else frame
-        frame = {str(name): _as_column(frame[name]) for name in frame.columns}
+        frame = frame.reset_index(allow_duplicates=True) if any(frame.index.names) else frame
+        columns = [_as_column(column) for _, column in frame.items()]
+        frame = pa.table(columns, [str(name) for name in frame.columns])
     table = pa.table(frame)
     return OpenTable(
         name, table.column_names, lambda wanted, **_: iter([table.select([*wanted])]), reading

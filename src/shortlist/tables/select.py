@@ -11,7 +11,7 @@ import numpy as np
 
 from .._core.arrays import Rows
 from .._core.extras import load_extra
-from .._core.formatting import stated_percent
+from .._core.formatting import counted, stated_percent
 from .._core.ids import tie_keys_of
 from .._core.probing import (
     BY_SCORE,
@@ -293,7 +293,8 @@ class _Ranking:
         once = "which takes one place of the list, with its highest score."
         self.notes = [*read.notes, *(ids.notes(read.id, once) if read.entity is None else [])]
         if self._n_joined:
-            self.notes.append(f"{self._n_joined:,} events belong to earlier cases: not listed.")
+            events = counted(self._n_joined, "event belongs", "events belong")
+            self.notes.append(f"{events} to earlier cases: not listed.")
 
     def add(self, cases: TableRows) -> None:
         """Score some rows, and drop those that have no chance any more."""
@@ -453,7 +454,8 @@ class _Length:
             own = ranking.cases.take(rows).segments
             ranked = {repr(name): (rows[own == name], most) for name, most in count.items()}
         ranking.notes.extend(
-            f"{name} has only {rows.size:,} cases to list, fewer than {most:,}; all are listed."
+            f"{name} has only {counted(rows.size, 'case')} to list, fewer than {most:,}; all are "
+            "listed."
             for name, (rows, most) in ranked.items()
             if rows.size < most
         )
@@ -461,13 +463,14 @@ class _Length:
         return np.sort(np.concatenate([np.zeros(0, np.intp), *places]))
 
     def _about_invited(self, n_invited: int) -> str:
+        invited = counted(n_invited, "case is", "cases are")
         past = "a number of slots like those of the past"
-        slots = past if np.ndim(self.count) else f"{self.count:,} slots"
+        slots = past if np.ndim(self.count) else counted(self.count, "slot")
         often = "all" if self.turnout is None else "as often as turnout=... says"
         return (
-            f"{n_invited:,} cases are invited for {slots}. More come than there are slots with a "
-            f"probability of at most {stated_percent(float(1 - exact(self.confidence)))}, if cases "
-            f"come independently of each other, and {often}."
+            f"{invited} invited for {slots}. More come than there are slots with a probability of "
+            f"at most {stated_percent(float(1 - exact(self.confidence)))}, if cases come "
+            f"independently of each other, and {often}."
         )
 
     def _check_segments(self, ranking: _Ranking) -> None:
@@ -482,8 +485,8 @@ class _Length:
         unnamed = [name for name in sorted(known) if name not in self.count]
         if unnamed:
             ranking.notes.append(
-                f"{sum(known[name] for name in unnamed):,} rows with {self.segment!r} = "
-                f"{listed_names(unnamed)} get no place: count=... does not name them."
+                f"No place for {counted(sum(known[name] for name in unnamed), 'row')} with "
+                f"{self.segment!r} = {listed_names(unnamed)}: count=... does not name them."
             )
 
     def _precise(self, ranking: _Ranking, places: Rows, precision: float) -> Rows:
