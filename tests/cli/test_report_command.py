@@ -5,6 +5,7 @@ import os
 import re
 import zipfile
 
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
@@ -50,6 +51,16 @@ def test_the_command_says_how_it_went(model_file, new_cases, tmp_path):
     assert re.search(r"of 800 flagged, room for 80\.\n\d+ of 65 rare cases", result.stdout)
     assert "within the capacity" in result.stdout
     assert str(tmp_path / "report.html") in result.stdout
+
+
+def test_a_page_advises_in_options(model_file, new_cases, tmp_path):
+    """What does not fit the model card is corrected where the command is typed."""
+    frame = pd.read_csv(new_cases)
+    frame.loc[:200, "amount"] = -999
+    frame.to_csv(tmp_path / "odd.csv", index=False)
+    run("report", model_file, tmp_path / "odd.csv", "-o", tmp_path / "odd.html")
+    page = (tmp_path / "odd.html").read_text(encoding="utf-8")
+    assert "If that means missing, use --read na=-999" in page
 
 
 def test_a_wrong_target_is_refused(model_file, new_cases, tmp_path):

@@ -75,23 +75,19 @@ def lines_of_section(page, title):
     return {name: cells for name, *cells in texts}
 
 
-def test_labels_can_be_absent_empty_or_left_aside(unlabelled, table_fit, new_cases, tmp_path):
-    """All three give the same page."""
+def test_labels_can_be_absent_or_empty(unlabelled, table_fit, new_cases, tmp_path):
+    """Both give the same page."""
     pd.read_csv(new_cases).assign(fraud="").to_csv(tmp_path / "today.csv", index=False)
     empty = make_report(table_fit.model, tmp_path / "today.csv")
-    aside = make_report(table_fit.model, new_cases, labels=False)
-    for summary in (empty, aside):
-        assert summary["promise"] == unlabelled["promise"]
-        assert summary["comparison"] is None
-        render_report(summary)
+    assert empty["promise"] == unlabelled["promise"]
+    assert empty["comparison"] is None
+    render_report(empty)
 
 
 def test_labels_that_are_asked_for_must_be_there(table_fit, today, new_cases, tmp_path):
-    """A named column that is missing or has gaps is an error, as is a contradiction."""
+    """A named column that is missing or has gaps is an error."""
     with pytest.raises(TableError, match="no column 'fraud', the column with the labels"):
         make_report(table_fit.model, today, target="fraud")
-    with pytest.raises(TableError, match="labels=False exclude each other"):
-        make_report(table_fit.model, new_cases, target="fraud", labels=False)
     noted = pytest.warns(TableNote, match="'vip' holds 'false', 'true', which was not a label")
     with noted, pytest.raises(TableError, match="the report is one without labels"):
         make_report(table_fit.model, new_cases, target="vip")

@@ -83,9 +83,8 @@ def evaluate(
     if reviews is not None and (find is not None or segment is not None):
         option = "--segment" if find is None else "--find"
         raise typer.BadParameter(f"{option} needs labelled cases: give DATA in place of --reviews")
-    for_reviews = {"period": period, "id": id, "confidence": confidence, "challenger": challenger}
-    for option, given in for_reviews.items():
-        if reviews is None and given is not None:
+    for option in ("period", "id", "confidence", "challenger"):
+        if reviews is None and asked[option] is not None:
             raise typer.BadParameter(f"--{option} belongs to --reviews, which was not given")
     from ..tables import evaluate_table
 

@@ -101,9 +101,7 @@ def path(text: str) -> Any:
 def _here(text: str) -> Path:
     """Return a file of this machine: only tables are read from elsewhere."""
     if "://" in text:
-        raise typer.BadParameter(
-            f"{without_user(text)} is not on this machine. Name a file here, and copy it"
-        )
+        raise typer.BadParameter(f"{without_user(text)} is not on this machine: copy it first")
     return Path(text)
 
 
@@ -115,6 +113,7 @@ Model = Annotated[Path, typer.Argument(metavar="MODEL", parser=_here)]
 Data = Annotated[Table, typer.Argument(metavar="DATA", parser=path)]
 NewFile = Annotated[Path, _taking("FILE", "--out", "-o", parser=_here)]
 OtherModel = Annotated[Path | None, _taking("FILE", parser=_here)]
+NewTable = Annotated[Table, _taking("FILE", "--out", "-o", parser=path)]
 Out = Annotated[Table | None, _taking("FILE", "--out", "-o", parser=path)]
 AsJson = Annotated[bool, typer.Option("--json")]
 File = Annotated[Table | None, _taking("FILE", parser=path)]
@@ -180,8 +179,7 @@ def seconds_from(period: str, before: str, also: str = "") -> float:
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw]?)", _NAMES.get(period, period))
     if match is None or float(match[1]) == 0:
         raise typer.BadParameter(
-            f"{before}{period} is not a length of time; use 90s, 15m, 12h, 2d, hour, day or week"
-            f"{also}"
+            f"{before}{period} is not a length of time; use 90s, 15m, 12h, hour, day, week{also}"
         )
     return float(match[1]) * _UNITS[match[2] or "s"]
 
@@ -209,14 +207,11 @@ def entity_from(entity: str | None) -> dict[str, Any]:
     if entity is None:
         return {}
     column, said = _column_and("entity", entity, "window", "cooldown", "rise")
-    return {
-        "entity": column,
-        "window": seconds_from(said.get("window", "24h"), "--entity ...,window="),
-        "cooldown": seconds_from(said["cooldown"], "--entity ...,cooldown=")
-        if "cooldown" in said
-        else 0.0,
-        "rise": _number(said["rise"]) if "rise" in said else None,
-    }
+    rise = said.pop("rise", None)
+    lengths = {"window": "24h", **said}.items()
+    times = {name: seconds_from(text, f"--entity ...,{name}=") for name, text in lengths}
+    other = {"cooldown": 0.0, "rise": None if rise is None else _number(rise)}
+    return {"entity": column, **other, **times}
 
 
 def allowed_from(allow: list[str] | None, entity: str | None) -> dict[str, float]:

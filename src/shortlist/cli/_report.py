@@ -56,6 +56,8 @@ def report(
             reviews_period=period,
             **options.same_named(given, make_report),
         )
+        for finding in summary["drift"]["findings"]:  # the page advises whoever types commands
+            finding["message"] = shell.in_options(finding["message"])
         page = render_report(summary)
     with write_whole(out) as file:
         file.write(page.encode("utf-8"))

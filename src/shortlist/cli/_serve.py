@@ -20,8 +20,8 @@ from ._options import (
     AsJson,
     Count,
     Many,
+    NewTable,
     Number,
-    Out,
     Probe,
     Text,
     entity_from,
@@ -282,7 +282,7 @@ def erase(
         typer.echo(f"Erased cases: {erase_cases(store, cases or [], before=before):,}.", err=True)
 
 
-def export(database: DatabaseArgument, out: Out = None, queue: Text = None) -> None:
+def export(database: DatabaseArgument, out: NewTable, queue: Text = None) -> None:
     """Write reviewed cases as a table, to learn from and to estimate what is missed from.
 
     It has every flagged case, with the columns that were sent, the label that its latest review
@@ -299,8 +299,6 @@ def export(database: DatabaseArgument, out: Out = None, queue: Text = None) -> N
     queue
         Only the cases of a queue, such as --queue north.
     """
-    if out is None:
-        raise typer.BadParameter("Missing option '--out', such as -o reviewed.csv")
     with _opened(database, only_read=True) as store:
         from ..service.reviewed import export_reviews
 

@@ -137,7 +137,6 @@ def read_cases(
     path: Path,
     target: str | None = None,
     *,
-    labels: bool = True,
     reading: ReadOptions | None = None,
     segment: str | None = None,
 ) -> Cases:
@@ -151,7 +150,7 @@ def read_cases(
         if segment is not None:
             source.require([segment], "which segment=... names")
         table = source.read()
-        if labels and target is None and schema.target in source.columns:
+        if target is None and schema.target in source.columns:
             is_empty = table[schema.target].null_count == table.num_rows
             target = None if is_empty else schema.target
         whole = replace(source, chunks=lambda wanted: iter([table]))

@@ -11,7 +11,6 @@ import numpy as np
 from .. import __version__
 from .._core.arrays import Rows
 from .._core.files import to_plain
-from ..exceptions import TableError
 from ..tables import ReadOptions, TableModel
 from ..tables.drift import TableCheck, check_rows
 from ..tables.monitor import DriftMonitor
@@ -34,7 +33,6 @@ def make_report(
     path: Any,
     *,
     target: str | None = None,
-    labels: bool = True,
     reading: ReadOptions | None = None,
     segment: str | None = None,
     title: str | None = None,
@@ -52,8 +50,6 @@ def make_report(
     target : str, default=None
         The column with the labels; `None` takes the target of the fit, if the table has it and it
         is not empty in every row.
-    labels : bool, default=True
-        False makes a report without labels, even if the table has them.
     reading : ReadOptions, default=None
         What to know about this file; `None` reads it as the table of the fit.
     segment : str, default=None
@@ -70,10 +66,8 @@ def make_report(
         Plain JSON: dicts, lists, texts and numbers; NaN and infinities are None. Without labels,
         `comparison`, `cuts` and `money` are None.
     """
-    if target is not None and not labels:
-        raise TableError("target=... and labels=False exclude each other. Give one of them.")
     path, reviews = table_at(path), None if reviews is None else table_at(reviews)
-    cases = read_cases(model, path, target, labels=labels, reading=reading, segment=segment)
+    cases = read_cases(model, path, target, reading=reading, segment=segment)
     summary: dict[str, Any] = {
         "format": "shortlist report",
         "version": 2,

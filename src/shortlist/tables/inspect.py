@@ -42,18 +42,12 @@ def inspect_table(path: Path, *, reading: ReadOptions | None = None) -> dict[str
 def _view(column: Any, name: str, feature: Feature | None, source: OpenTable) -> dict[str, Any]:
     present = column.slice(0, 1_000).drop_null().to_pylist()
     examples = list(dict.fromkeys(str(value) for value in present))[:_EXAMPLES]
-    view: dict[str, Any] = {
-        "name": name,
-        "kind": None,
-        "format": "",
-        "examples": examples,
-        "n_missing": None,
-    }
+    view: dict[str, Any] = {"name": name, "kind": None, "format": "", "n_missing": None}
     if feature is not None:
         values = feature.values(column, place=Place(source.name))
         view |= {"kind": feature.kind, "format": feature.format.in_words}
         view["n_missing"] = int(is_missing(values, feature.kind).sum())
-    return view
+    return {**view, "examples": examples}
 
 
 # --- the schema of a fit ---
