@@ -150,3 +150,13 @@ def test_all_nights_together(table_fit):
     result = recalibrate_table(recalibrated, pd.concat(nights))
     assert (result.n_rows, result.n_left_out) == (600, 300)
     assert result.notes[0].startswith("300 of 900 rows of the data frame trained or calibrated")
+
+
+def test_a_confidence_covers_a_prevalence_that_was_counted():
+    """Whatever the fit promised; a walk cannot cover it."""
+    fitted = fit_table(make_cases(800, seed=1), target="fraud", capacity=Capacity.multiple(1))
+    found = recalibrate_table(fitted.model, make_cases(3_000, seed=2), guarantee="confident")
+    assert found.model.classifier.rule_.terms.reference.is_estimated
+    assert found.flagged_now < 0.8 * fitted.model.classifier.capacity_fraction_ * 3_000
+    with pytest.raises(ValueError, match="a stated prevalence"):
+        recalibrate_table(fitted.model, make_cases(300, seed=3), guarantee="anytime")

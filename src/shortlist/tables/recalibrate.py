@@ -140,8 +140,8 @@ def _with_promise(model: TableModel, target: str | None, **promise: Any) -> Capa
     for name, value in promise.items():
         if value is not None:
             setattr(classifier, name, value)
-    if target is not None:  # the prevalence that was stated in the fit is replaced as well
-        classifier.prevalence = None
+    if target is not None or guarantee_of(classifier.guarantee).surely:
+        classifier.prevalence = None  # it was counted: others replace it, or its error is covered
     check_guarantee(classifier.guarantee, classifier.capacity, classifier.n_batches)
     return classifier
 
