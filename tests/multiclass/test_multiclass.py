@@ -475,6 +475,16 @@ def test_a_recalibration_that_fails_changes_nothing(items):
     assert_array_equal(model.predict(new), before)
 
 
+def test_parameters_that_were_set_since_count_in_recalibration_alone(items):
+    """Ties that calibration left out stay out; and what cannot be is refused."""
+    X, y, _ = items
+    model = fitted(np.round(X, 1), y)
+    before = model.predict(np.round(X, 1))
+    assert_array_equal(model.set_params(ties="hash").predict(np.round(X, 1)), before)
+    with pytest.raises(ValueError, match="ties must be one of"):
+        model.set_params(ties="sometimes").recalibrate(X)
+
+
 @pytest.mark.parametrize("cv", [0.5, 3, KFold(3), "prefit"])
 def test_models_are_fitted_cross_fitted_or_taken_as_they_are(items, cv):
     """For every source of posteriors, the flag rates are near the capacities."""

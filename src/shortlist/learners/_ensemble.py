@@ -225,7 +225,10 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
 
         Later rounds fit the forms that the first one kept.
         """
-        rng = np.random.default_rng(self._entropy(codes))
+        entropy = None
+        if self.random_state is not None:  # as different from fold to fold as the rows are
+            entropy = [check_seed(self.random_state), zlib.crc32(codes.tobytes())]
+        rng = np.random.default_rng(entropy)
         n_rows, fewest, is_long = codes.size, min(np.bincount(codes)), codes.size > LONG
         judges = fewest >= FEWEST_JUDGED and (size.weighs or is_long)
         held_out = held_out_rows(codes, rng) if judges and is_long else None
@@ -264,12 +267,6 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
             name: {form: weights[name] * part / total for form, part in of.trust.items()}
             for name, of in judged.items()
         }
-
-    def _entropy(self, codes: Rows) -> Any:
-        """Return a seed that differs from one sample of rows to another, as those of folds do."""
-        if self.random_state is None:
-            return None
-        return [check_seed(self.random_state), zlib.crc32(codes.tobytes())]
 
     def _seeds(self, size: Size, rng: np.random.Generator) -> list[tuple[str, int]]:
         """List members and seeds by rounds: the models that come first are all different."""

@@ -254,7 +254,10 @@ class MulticlassCapacityClassifier(
         """
         posteriors = self.predict_proba(X)
         compared = as_calibrated(posteriors, self.rule_.sample.precision)
-        sample = self._sample(X, compared, self.rule_.capacities, segments, ids)
+        codes = segment_codes(segments, self.rule_.capacities.segments, len(posteriors))
+        tie_keys, hashed = self._tie_keys(X, ids), self.rule_.sample.keys is not None
+        keys = tie_keys(np.arange(codes.size)) if hashed else None  # whatever was set since
+        sample = self._valuation.sample(compared, codes, keys, keyed_by_ids=ids is not None)
         columns, surplus = self.rule_.decide(sample)
         labels = self.classes_[self._valuation.classes_of(columns, posteriors)]
         return JointDecisions(labels, columns, posteriors, surplus)
@@ -397,9 +400,13 @@ class MulticlassCapacityClassifier(
         self
         """
         posteriors = self.predict_proba(X)
+        self._check_params()
         with restored_on_error(self):
             joint = self._learn_capacities(self.rule_.capacities.counts)
-            sample = self._sample(X, posteriors, joint, segments, ids)
+            codes = segment_codes(segments, joint.segments, len(posteriors))
+            tie_keys = self._tie_keys(X, ids)
+            keys = tie_keys(np.arange(codes.size)) if self.ties == "hash" else None
+            sample = self._valuation.sample(posteriors, codes, keys, keyed_by_ids=ids is not None)
             self.rule_ = self._calibrated(sample, joint)
         return self
 
@@ -503,14 +510,6 @@ class MulticlassCapacityClassifier(
         )
 
     # --- deciding -------------------------------------------------------------------------------
-
-    def _sample(
-        self, X: Any, posteriors: Floats, joint: JointCapacities, segments: Any, ids: Any
-    ) -> JointSample:
-        codes = segment_codes(segments, joint.segments, n_rows(X))
-        tie_keys = self._tie_keys(X, ids)
-        keys = tie_keys(np.arange(codes.size)) if self.ties == "hash" else None
-        return self._valuation.sample(posteriors, codes, keys, keyed_by_ids=ids is not None)
 
     def _tie_keys(self, X: Any, ids: ArrayLike | None) -> TieKeys:
         return tie_keys_of(X, ids, seed=self._seed, columns=self._columns)
