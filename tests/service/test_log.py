@@ -547,6 +547,14 @@ def test_heads_audits_and_erasure_by_command(address, model_file, tmp_path):
     [made] = json.loads(run("keys", "--database", address, "--json").stdout)["keys"]
     assert (made["role"], made["state"]) == ("read", "valid")
     assert "erased cases: 1." in run(*kept).stdout
+    for content in ("", "\n", "5\n", "{}\n", "no JSON", heads.read_text() + "{}"):
+        (tmp_path / "odd").write_text(content)  # with nothing to compare, nothing is proven
+        odd = run("audit", address, tmp_path / "odd")
+        assert (odd.exit_code, odd.stdout) == (2, "")
+        assert "lines that shortlist serve head has printed" in odd.stderr
+    assert "is for HEADS" in " ".join(run("audit", address, "--key", secret).output.split())
+    (tmp_path / "empty").touch()
+    assert "is empty" in run("head", address, "--key", tmp_path / "empty").stderr
     with by_hand(address) as store:
         store.query("UPDATE api_key SET ends = NULL")
     assert run(*kept).exit_code == 2

@@ -13,7 +13,6 @@ from . import _options as options
 from . import _shell as shell
 
 if TYPE_CHECKING:
-    from ..tables.learned_rows import SeenRows
     from ..tables.measure import Evaluation
     from ..tables.reviews import MissedResult
 
@@ -107,7 +106,9 @@ def evaluate(
     with shell.progress("reading") as show:
         known = options.same_named(asked, evaluate_table)
         result = evaluate_table(loaded, data, reading=reading, work=work, on_progress=show, **known)
-    _warn_of_seen(result.seen)
+    seen = result.seen
+    if seen is not None and seen.in_words is not None and seen.n_seen > _A_FEW * seen.n_items:
+        shell.say("Warning" if seen.is_surprising else "Note", seen.in_words)
     shell.tell((), result.findings)
     if as_json:
         shell.print_json(result)
@@ -115,12 +116,6 @@ def evaluate(
         _print_evaluation(result)
         _print_needed(result)
         _print_groups(result)
-
-
-def _warn_of_seen(seen: SeenRows | None) -> None:
-    """Say on standard error that a model has seen rows before."""
-    if seen is not None and seen.in_words is not None and seen.n_seen > _A_FEW * seen.n_items:
-        shell.say("Warning" if seen.is_surprising else "Note", seen.in_words)
 
 
 # --- what is found ---

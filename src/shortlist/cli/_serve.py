@@ -15,20 +15,8 @@ from typing import Annotated, Any
 
 import typer
 
-from ._options import (
-    PROBE_KEY,
-    AsJson,
-    Count,
-    Many,
-    NewTable,
-    Number,
-    Probe,
-    Text,
-    entity_from,
-    period_from,
-    seconds_from,
-)
-from ._shell import USER_ERROR, print_json
+from . import _options as options
+from . import _shell as shell
 
 Database = Annotated[str, typer.Option(envvar="SHORTLIST_DATABASE", metavar="FILE")]
 Texts = Annotated[list[str] | None, typer.Option(metavar="TEXT", show_default=False)]
@@ -39,16 +27,16 @@ _FILE = "shortlist-data/shortlist.db"
 
 def serve(
     model: Annotated[Path | None, typer.Argument(metavar="[MODEL]")] = None,
-    count: Count = None,
-    budget: Number = None,
+    count: options.Count = None,
+    budget: options.Number = None,
     period: str = "day",
     queue: Texts = None,
-    total: Count = None,
-    worth: Number = None,
-    probe: Probe = 0,
-    segment: Text = None,
-    entity: Text = None,
-    within: Text = None,
+    total: options.Count = None,
+    worth: options.Number = None,
+    probe: options.Probe = 0,
+    segment: options.Text = None,
+    entity: options.Text = None,
+    within: options.Text = None,
     database: Database = _FILE,
     host: Annotated[str, typer.Option(envvar="SHORTLIST_HOST")] = "127.0.0.1",
     port: Annotated[int, typer.Option(envvar="SHORTLIST_PORT", min=0, max=65_535)] = 8_000,
@@ -114,10 +102,11 @@ def serve(
     if "://" not in database:
         Path(database).parent.mkdir(parents=True, exist_ok=True)
     models = prepare(
-        database, model, queues, period=period_from(period), total=total,
-        of_work=budget is not None, worth=worth, probe=probe, probe_key=os.environ.get(PROBE_KEY),
-        segment=segment, within=None if within is None else seconds_from(within, "--within "),
-        accept_clock=accept_clock, restored=restored, **entity_from(entity),
+        database, model, queues, period=options.period_from(period), total=total,
+        of_work=budget is not None, worth=worth, probe=probe, segment=segment,
+        probe_key=os.environ.get(options.PROBE_KEY),
+        within=None if within is None else options.seconds_from(within, "--within "),
+        accept_clock=accept_clock, restored=restored, **options.entity_from(entity),
     )  # fmt: skip
     with _opened(database) as store:
         known = list_keys(store)
@@ -187,11 +176,11 @@ def _say(host: str, port: int) -> None:
 def keys(
     role: Annotated[str | None, typer.Argument(metavar="[ROLE]")] = None,
     queue: Texts = None,
-    days: Many = None,
-    person: Text = None,
-    revoke: Text = None,
+    days: options.Many = None,
+    person: options.Text = None,
+    revoke: options.Text = None,
     database: Database = _FILE,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Make, list and revoke the keys of a decision service.
 
@@ -226,7 +215,7 @@ def keys(
             revoke_key(store, revoke)
             typer.echo(f"{revoke} is revoked.", err=True)
         elif as_json:
-            print_json({"keys": list_keys(store)})
+            shell.print_json({"keys": list_keys(store)})
         else:
             for row in list_keys(store):
                 made = datetime.fromtimestamp(row["made"], UTC).date()
@@ -251,13 +240,13 @@ def head(database: DatabaseArgument, key: KeyFile = None) -> None:
     with _opened(database, only_read=True) as store:
         from ..service.audit import read_head
 
-        print_json(read_head(store, key=None if key is None else key.read_bytes()))
+        shell.print_json(read_head(store, key=_secret_in(key)))
 
 
 def erase(
     database: DatabaseArgument,
     cases: Annotated[list[str] | None, typer.Argument(metavar="[CASE]...")] = None,
-    days: Many = None,
+    days: options.Many = None,
 ) -> None:
     """Erase the ids and the columns of cases from a service's database.
 
@@ -282,7 +271,7 @@ def erase(
         typer.echo(f"Erased cases: {erase_cases(store, cases or [], before=before):,}.", err=True)
 
 
-def export(database: DatabaseArgument, out: NewTable, queue: Text = None) -> None:
+def export(database: DatabaseArgument, out: options.NewTable, queue: options.Text = None) -> None:
     """Write reviewed cases as a table, to learn from and to estimate what is missed from.
 
     It has every flagged case, with the columns that were sent, the label that its latest review
@@ -310,7 +299,7 @@ def audit(
     database: DatabaseArgument,
     heads: Annotated[Path | None, typer.Argument(metavar="[HEADS]")] = None,
     key: KeyFile = None,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Replay every decision of a service, and check its promises.
 
@@ -331,14 +320,15 @@ def audit(
     key
         The secret by which they must be signed, such as --key head.key.
     """
-    kept = [] if heads is None else [json.loads(line) for line in heads.read_text().splitlines()]
+    kept, secret = _heads_in(heads), _secret_in(key)
+    if key is not None and heads is None:
+        raise typer.BadParameter("--key is for HEADS, which were not given")
     with _opened(database, only_read=True) as store:
         from ..service.audit import audit_store
 
-        secret = None if key is None else key.read_bytes()
         found = audit_store(store, heads=kept, key=secret)
     if as_json:
-        print_json({"queues": [asdict(each) for each in found]})
+        shell.print_json({"queues": [asdict(each) for each in found]})
     else:
         for each in found:
             typer.echo(
@@ -352,4 +342,24 @@ def audit(
         wrong = sum(bool(each.problems) for each in found)
         typer.echo(f"{wrong} queues have problems." if wrong else "Every promise was kept.")
     if any(each.problems for each in found):
-        raise typer.Exit(USER_ERROR)
+        raise typer.Exit(shell.USER_ERROR)
+
+
+def _heads_in(file: Path | None) -> list[Any]:
+    """Return the lines of a file with heads; one that has none would prove nothing."""
+    if file is None:
+        return []
+    try:
+        heads = [json.loads(line) for line in file.read_text().splitlines() if line.strip()]
+        if heads and all({"queues", "notes"} <= head.keys() for head in heads):
+            return heads
+    except (ValueError, AttributeError):
+        pass
+    raise ValueError(f"{file} must hold lines that shortlist serve head has printed, at least one.")
+
+
+def _secret_in(file: Path | None) -> bytes | None:
+    secret = None if file is None else file.read_bytes()
+    if secret == b"":
+        raise ValueError(f"{file} is empty. A secret is a text that nobody can guess.")
+    return secret

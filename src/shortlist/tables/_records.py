@@ -198,14 +198,10 @@ def open_json_lines(
         if wanted is columns:  # later lines may have more fields
             columns[:] = dict.fromkeys(itertools.chain.from_iterable(batch))
         while batch:
-            yield _as_table(batch, wanted)
+            yield pa.table({c: as_arrow([each.get(c) for each in batch]) for c in wanted})
             batch = list(itertools.islice(records, most))
 
     return OpenTable(name, columns, chunks, reading)
-
-
-def _as_table(records: list[dict[str, Any]], columns: Collection[str]) -> Any:
-    return pa.table({c: as_arrow([record.get(c) for record in records]) for c in columns})
 
 
 def _records(

@@ -206,6 +206,8 @@ def evaluation_of(
     more = Capacity.count(capacity.max_flags(n_items, share) + load)
     curve = counted.curve([*spread, *others, capacity, more])
     n_flagged, _ = counted.flags(next(iter(rules)))
+    now, then = curve.at(capacity), curve.at(more)
+    found = int(then["n_found"] - now["n_found"])
     return Evaluation(
         n_items=n_items,
         n_rare=n_rare,
@@ -215,7 +217,7 @@ def evaluation_of(
         rules=measure_rules(counted, capacity, rules, paid or {}),
         curve=rows_at(curve, spread),
         capacities=rows_at(curve, others),
-        next_reviewer=_next_reviewer(curve, capacity, more, load),
+        next_reviewer=NextReviewer(load, found, load * now["marginal"]),
         needed=None if find is None else curve.needed_for(find),
     )
 
@@ -290,10 +292,3 @@ def _scaled(capacity: Capacity, prevalence: Fraction) -> list[Capacity]:
         value, per = int(capacity.value), capacity.per
         return [Capacity.count(math.floor(factor * value), per=per) for factor in most]
     return [Capacity(capacity.kind, factor * exact(capacity.value)) for factor in most]
-
-
-def _next_reviewer(
-    curve: CapacityCurve, capacity: Capacity, more: Capacity, load: int
-) -> NextReviewer:
-    now, then = curve.at(capacity), curve.at(more)
-    return NextReviewer(load, int(then["n_found"] - now["n_found"]), load * now["marginal"])
