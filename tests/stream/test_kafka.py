@@ -80,6 +80,15 @@ def test_reading_goes_on_where_answers_ended(broker):
     assert source.position == {"again/0": 5}
 
 
+def test_a_topic_that_was_made_anew_is_refused(broker):
+    """Its messages would have the places of others, and get their answers."""
+    producer, address = broker
+    producer.produce("anew", b"0", partition=0)
+    producer.flush(10)
+    with pytest.raises(OSError, match="anew/0 ends at 1, and was decided up to 50"):
+        first_batch(Kafka(f"{address}/anew", {"anew/0": 50}))
+
+
 def test_a_position_is_saved_with_its_decisions_or_not_at_all(durable, monkeypatch):
     """Otherwise a crash could skip messages, or decide them twice."""
     durable.decide([Arrival(1.0, "a", 0.0)], {"cases/0": 3})

@@ -112,8 +112,13 @@ class Kafka:
     def _begin(self, number: int) -> Any:
         """Return where to read a partition: where it has been answered, or at its beginning."""
         place = self._client.TopicPartition(self._topic, number)
-        first, _ = self._consumer.get_watermark_offsets(place, _SECONDS)
+        first, end = self._consumer.get_watermark_offsets(place, _SECONDS)
         place.offset = self.position.get(self._name(number), first)
+        if place.offset > end:  # messages would have the places of others, and get their answers
+            decided = (
+                f"{self._name(number)} ends at {end:,}, and was decided up to {place.offset:,}"
+            )
+            raise OSError(f"{decided}. If the topic was made anew, begin with another state.")
         if place.offset < first:
             warnings.warn(
                 f"Kafka has deleted {first - place.offset:,} messages of {self._name(number)} "
