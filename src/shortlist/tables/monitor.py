@@ -199,7 +199,7 @@ class _Column:
         is_empty = self.counts[-1] == self._n
         if not self._has_risen(-1, 0.0 if is_empty else _MORE_MISSING):
             return None
-        remedy = "Check how the table was made, and fill the column, or fit a new model without it."
+        remedy = "Check how the table was made. Fill the column, or fit a new model without it."
         return self._more_than_before("empty" if is_empty else "missing", -1, "is empty", remedy)
 
     def _constant(self) -> Finding | None:
