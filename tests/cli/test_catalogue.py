@@ -368,7 +368,11 @@ FITS = {
         ("--read", "keep_total=true"),
         refused("'fraud' is empty"),
     ),
-    "total after empty rows": (text(after=",,,,,\nTotal,9,,,,\n"), (), same("total", "empty rows")),
+    "total after empty rows": (
+        text(after=",,,,,\nTotal,9,,,,\n"),
+        (),
+        same("total", "1 empty row"),
+    ),
     "quoted line ends": (text(lambda f: f.assign(note="a\nb")), (), like(NOTE)),
     "quoted separators": (text(lambda f: f.assign(note="a,b;c")), (), like(NOTE)),
     "row numbers": (
@@ -656,7 +660,7 @@ LATER = {
     "Excel": ((), excel(), (), same()),
     "JSON lines": ((), lines(), (), same()),
     "total": ((), text(after="Total,12345,,,,\n"), (), same("looks like a total")),
-    "empty rows": ((), text(after=",,,,,\n"), (), same("empty rows")),
+    "empty rows": ((), text(after=",,,,,\n"), (), same("1 empty row")),
     "yes and no": ((), text(column("vip", {"true": "ja", "false": "nein"}.get)), (), same()),
     "words": (
         (),

@@ -201,7 +201,7 @@ STRANGE = {
         lambda d: d.changed(country=np.where(np.arange(400) < 90, "mx", d.new["country"])),
         ("'country'", "'mx'", "in 90 of 400 rows"),
     ),
-    "empty": (lambda d: d.changed(country=""), ("'country' is empty in all 400 rows", "fill")),
+    "empty": (lambda d: d.changed(country=""), ("'country' is empty in all 400 rows", "Fill")),
     "half empty": (
         lambda d: d.changed(amount=d.new["amount"].where(d.new.index % 2 == 0)),
         ("'amount' is empty in", "Check how the table was made"),

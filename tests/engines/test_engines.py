@@ -178,9 +178,7 @@ def test_evaluations(engine, cases, model):
     assert got.model == replace(own, detection_interval=(low, high))
     curve = curve_of(is_rare, order)
     want = rows_at(curve, spread_capacities(len(new)))
-    pd.testing.assert_frame_equal(
-        *(pd.DataFrame(each).drop(columns="thresholds") for each in (got.curve, want))
-    )
+    pd.testing.assert_frame_equal(*(pd.DataFrame(each) for each in (got.curve, want)))
     assert replace(got.needed, threshold=0) == replace(curve.needed_for(0.6), threshold=0)
     with pytest.raises(TableError, match=r"find=\.\.\. is a share of the rare cases"):
         engine.functions.evaluate(model, new, find=60, **options)

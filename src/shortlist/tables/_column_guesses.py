@@ -93,7 +93,7 @@ class Guess:
     """The kind and the format of a column, with notes.
 
     `sign` is the decimal sign that its numbers show, if they do. With `either`, it may be a decimal
-    sign or one between thousands.
+    sign or one between thousands. A column that `is_empty` has no value in any row.
     """
 
     kind: str
@@ -101,6 +101,7 @@ class Guess:
     notes: list[str] = field(default_factory=list)
     sign: str = ""
     either: bool = False
+    is_empty: bool = False
 
 
 Candidates = list[tuple[str, ColumnFormat]]
@@ -217,7 +218,7 @@ def guess_column(
     texts = _Texts.of(column, name, format) if is_text(kind) else None
     present = pa.compute.is_null(column, nan_is_null=True).false_count
     if not present or (texts and not texts.n_rows):
-        raise TableError(f"The column {name!r} is empty in all rows.")
+        return Guess("numeric", format, is_empty=True)
     if texts:
         guess = _guess_texts(texts, format, numeric)
         return replace(guess, notes=texts.notes)

@@ -115,6 +115,9 @@ def infer_features(source: OpenTable, table: Any, names: list[str]) -> tuple[Fea
         except TableError as error:
             source.notes.append(f"{name!r} is left out. {error}")
             continue
+        if guess.is_empty:
+            source.notes.append(f"{name!r} is left out. The column is empty in all rows.")
+            continue
         if dict(reading.date_formats()).get(name) not in (None, guess.format.date_format):
             raise TableError(
                 f"date_format='{name}=...' does not fit the column {name!r}, which holds "
