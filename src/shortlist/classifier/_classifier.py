@@ -1053,6 +1053,8 @@ def _facts_of(
     efforts: ArrayLike | None = None,
 ) -> RowFacts:
     """Check what was passed with rows, and number their segments and groups."""
+    if all(each is None for each in (ids, segments, groups, values, efforts, capacities)):
+        return RowFacts(X, columns=columns)
     n_items = scoring.n_rows(X)
     divided = segments is not None or capacities is not None
     return RowFacts(

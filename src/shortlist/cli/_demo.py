@@ -30,7 +30,6 @@ def demo(
     with shell.progress("Fitting a forest to 20,000 simulated card payments"):
         numbers, curve = run_demo()
         _draw(curve, out)
-    picture = str(out.resolve())
     shell.print_table(
         shell.RULES,
         numbers["rules"],
@@ -39,7 +38,7 @@ def demo(
         caption="Detection (M) counts only the frauds that can be reviewed. 'Confident' keeps the "
         "rate of flags within the capacity in 19 of 20 calibrations; a batch keeps the number.",
     )
-    typer.echo(f"Picture: {picture}")
+    typer.echo(f"Picture: {out.resolve()}")
 
 
 def run_demo(n_samples: int = 40_000, n_trees: int = 200) -> tuple[dict[str, Any], CapacityCurve]:

@@ -112,11 +112,11 @@ def serve(
         known = list_keys(store)
     needed = bool(known) or not _is_loopback(host)
     if needed and all(key["state"] != "valid" for key in known):
-        message = (
+        typer.echo(
             "There is no valid key: every request is refused until somebody makes one with "
-            "shortlist serve keys decide"
+            "shortlist serve keys decide",
+            err=True,
         )
-        typer.echo(message, err=True)
     config = ServiceConfig(
         database,
         keys_required=needed,
@@ -141,8 +141,7 @@ def _queues(
             "how many flags are allowed? For 50 a day: --count 50 --period day. Or how much work? "
             "For 480 minutes a day: --budget 480 --period day"
         )
-    first: float = count if count is not None else budget or 0.0
-    queues = {"default": first}
+    queues: dict[str, float] = {"default": count if count is not None else budget or 0.0}
     for text in others or []:
         name, _, number = text.partition("=")
         if not name.isidentifier() or not number.isdigit() or name in queues:
