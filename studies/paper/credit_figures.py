@@ -56,6 +56,11 @@ class CreditFigure:
         self.methods = methods
         self.for_all = for_all
 
+    def pairs(self) -> list[tuple[str, str]]:
+        """List learners and methods."""
+        pairs = [(learner, method) for learner in self.learners for method in self.methods]
+        return pairs + [(self.learners[0], method) for method in self.for_all]
+
     def run(
         self,
         config: CreditConfig,
@@ -65,9 +70,7 @@ class CreditFigure:
         on_progress: OnProgress | None = None,
     ) -> Table:
         """Return a row for each repetition, share, learner, method and capacity."""
-        pairs = [(learner, method) for learner in self.learners for method in self.methods]
-        pairs += [(self.learners[0], method) for method in self.for_all]
-        runs = runs_of(config, pairs)
+        runs = runs_of(config, self.pairs())
         return run_all(run_method, runs, store=store, n_jobs=n_jobs, on_progress=on_progress)
 
     def digest(self, table: Table) -> Table:

@@ -19,6 +19,7 @@ from shortlist.classifier import CapacityClassifier
 from shortlist.learners import make_learner
 
 from .credit_protocol import CreditSplit, Outcome, fit_scores, judge, judge_threshold
+from .quick_forest import quick
 from .smote_scheme import PAPER_FACTOR, appendix_factor, oversample
 
 __all__ = ["METHODS"]
@@ -60,7 +61,7 @@ def _smote_calibrated(learner: str, split: CreditSplit, seed: int, prevalence: f
 
 def _recommended(learner: str, split: CreditSplit, seed: int, prevalence: float) -> Rule:
     """Fit the recommended forest on all cases; its threshold comes from out-of-bag scores."""
-    forest = with_out_of_bag(make_learner(learner, "recommended", random_state=seed))
+    forest = quick(with_out_of_bag(make_learner(learner, "recommended", random_state=seed)))
     forest.fit(split.X_train, split.y_train)
     unseen = out_of_bag_scores(forest, rare_label=1)
     test = rare_scores(forest, split.X_test, rare_label=1)
@@ -101,13 +102,13 @@ def _aware(
 
 
 def _by_default(learner: str, split: CreditSplit, seed: int, sample: Data) -> Rule:
-    model = make_learner(learner, "paper", random_state=seed).fit(*sample)
+    model = quick(make_learner(learner, "paper", random_state=seed)).fit(*sample)
     flagged = model.predict(split.X_test) == 1
     return lambda capacity: judge(flagged, split.y_test, capacity)
 
 
 def _by_threshold(learner: str, split: CreditSplit, seed: int, sample: Data) -> Rule:
-    score = fit_scores(make_learner(learner, "paper", random_state=seed), *sample)
+    score = fit_scores(quick(make_learner(learner, "paper", random_state=seed)), *sample)
     unseen, test = score(split.X_train[split.calibration_half]), score(split.X_test)
     return lambda capacity: judge_threshold(unseen, test, split.y_test, capacity)
 

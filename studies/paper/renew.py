@@ -1,10 +1,15 @@
-"""Run the figure `credit` again, and put it and what is said about it into the committed tables.
+"""Add repetitions to the figure `credit`, and put it and what is said about it into the tables.
 
     python -m studies.paper.renew --reps 100 --jobs 2
 
-The presets of `make_learner` change, and a full run of `studies.paper` takes hours longer. This
-renews `credit.csv` and its picture, the statements about it in `comparisons.csv` and `summary.csv`,
-and their tables on the page. Repetitions that the folder `--store` has are not run again.
+The runs that are finished are in `credit-runs.csv.gz`: only those that neither this file nor the
+folder `--store` has are made, and then they are kept as well. All of them make `credit.csv` and its
+picture, the statements about it in `comparisons.csv` and `summary.csv`, and their tables on the
+page. What the tables have of more repetitions, from before runs were kept, stays until there are as
+many. An interrupted run goes on from `--store`; `--reps 0` makes no run, and takes what is there.
+
+After a change of a preset of `make_learner` the runs that are kept are refused: `--afresh` leaves
+them aside.
 """
 
 from __future__ import annotations
@@ -14,32 +19,108 @@ import csv
 from datetime import date
 from pathlib import Path
 
+from ..harness import clients
 from ..runner import run_all
-from ..tables import Table, markdown_table, write_table
+from ..tables import Table, markdown_table, read_table, select_rows, write_table
 from . import summary
-from .aware_statements import strongest_statements
-from .credit_figures import credit, run_method, runs_of
+from .aware_statements import ABOVE_RECOMMENDED, strongest_statements
+from .credit_figures import credit, run_method
 from .credit_protocol import CreditConfig, cells_of
+from .credit_runs import (
+    ALL,
+    AWARE,
+    Pair,
+    Runs,
+    check_again,
+    counts,
+    read_runs,
+    stored_runs,
+    whole,
+    write_runs,
+)
 from .credit_statements import credit_statements
 from .drawing import PACKAGES, versions
+from .statements import Statement
 from .summarise import comparisons
 
 HERE = Path(__file__).parent
+_CELL = ("learner", "method", "prevalence", "multiple")
+_DIGEST = (*_CELL, "mean", "error", "count")
 _NOTE = "The credit data and what is said about them: "
 
 
-def main(repetitions: int, store: Path, out: Path, n_jobs: int) -> None:
+def main(repetitions: int, store: Path, out: Path, n_jobs: int, *, afresh: bool = False) -> None:
     """Run what is missing, and renew the tables, the pictures and the page."""
-    config = CreditConfig(repetitions=repetitions)
-    rows = credit.run(config, store=store, n_jobs=n_jobs)
-    chosen = run_all(run_method, runs_of(config, [("svm", "aware")]), store=store, n_jobs=n_jobs)
-    statements = [*credit_statements(rows), *strongest_statements(rows, chosen)]
-    write_table(cells_of(rows), out / "credit.csv")
+    runs = add_runs(repetitions, store, {} if afresh else read_runs(out), n_jobs)
+    write_runs(runs, out)
+    ready = as_many(runs, out)
+    rows = [row for run in runs if (run.learner, run.method) in ready for row in runs[run]]
+    statements = statements_of(rows, ready)
     renew(out / "comparisons.csv", comparisons(statements, rows), "statement")
     said = renew(out / "summary.csv", [each.row() for each in statements], "statement")
-    credit.draw(rows).savefig(out / "credit.png", dpi=150)
+    cells = renew_cells(out / "credit.csv", cells_of(without_aware(rows)))
+    credit.draw(cells).savefig(out / "credit.png", dpi=150)
     summary.draw(said).savefig(out / "summary.png", dpi=150)
-    renew_page(out / "index.md", {"credit": credit.digest(rows), "summary": said}, repetitions)
+    digest = [{name: cell[name] for name in _DIGEST} for cell in cells]
+    renew_page(out / "index.md", {"credit": digest, "summary": said}, made_of(runs))
+    print(made_of(runs))
+
+
+def as_many(runs: Runs, folder: Path) -> set[Pair]:
+    """Return the learners and methods with as many repetitions as the tables have, or more."""
+    had = {
+        (row["learner"], row["method"]): row["count"] for row in read_table(folder / "credit.csv")
+    }
+    about = select_rows(read_table(folder / "comparisons.csv"), statement=ABOVE_RECOMMENDED)
+    had[AWARE] = max(row["count"] for row in about)
+    return {pair for pair, count in counts(runs).items() if count >= had[pair]}
+
+
+def statements_of(rows: Table, ready: set[Pair]) -> list[Statement]:
+    """Return the statements about what is ready."""
+    found = credit_statements(without_aware(rows)) if ready >= set(credit.pairs()) else []
+    aware = [row for row in rows if row["method"] == "aware"]
+    strongest = strongest_statements(without_aware(rows), aware)
+    return [*found, *(each for each in strongest if each.found and each.found.is_measured)]
+
+
+def without_aware(rows: Table) -> Table:
+    """Return the rows of the figure `credit`, which has no g_b*."""
+    return [row for row in rows if row["method"] != "aware"]
+
+
+def renew_cells(path: Path, cells: Table) -> Table:
+    """Put means into a table in place of those of the same learner, method, share and capacity."""
+    new = {tuple(cell[name] for name in _CELL): cell for cell in cells}
+    table = [new.get(tuple(row[name] for name in _CELL), row) for row in read_table(path)]
+    write_table(table, path)
+    return table
+
+
+def add_runs(repetitions: int, store: Path, kept: Runs, n_jobs: int) -> Runs:
+    """Return the whole repetitions among runs that are kept, stored, and made now."""
+    stored = stored_runs(store)
+    for finished in (kept, stored):
+        check_again(finished)
+    missing = [r for r in ALL if r.repetition < repetitions and r not in {**kept, **stored}]
+    run_all(
+        run_method,
+        missing,
+        store=store,
+        n_jobs=n_jobs,
+        on_progress=lambda done, total: print(f"{done} of {total}", flush=True),
+    )
+    return whole({**kept, **stored_runs(store)})
+
+
+def made_of(runs: Runs) -> str:
+    """Say how many repetitions there are of each learner and method."""
+    config = CreditConfig()
+    by_count: dict[str, list[str]] = {}
+    for (learner, method), count in counts(runs).items():
+        wanted = config.svm_repetitions if learner == "svm" else config.repetitions
+        by_count.setdefault(f"{count} of {wanted}", []).append(f"{learner} {method}")
+    return "; ".join(f"{count}: {', '.join(names)}" for count, names in by_count.items())
 
 
 def renew(path: Path, rows: Table, name: str) -> Table:
@@ -60,14 +141,16 @@ def renew(path: Path, rows: Table, name: str) -> Table:
     return table
 
 
-def renew_page(path: Path, tables: dict[str, Table], repetitions: int) -> None:
-    """Replace the tables of some figures, and say when and how."""
+def renew_page(path: Path, tables: dict[str, Table], made_of: str) -> None:
+    """Replace the tables of some figures, and say when, how and of how many repetitions."""
     page = path.read_text().splitlines()
     for figure, table in tables.items():
         start = _table_of(page, figure)
         page[start : page.index("", start)] = markdown_table(table)
-    command = f"`python -m studies.paper.renew --reps {repetitions}`"
-    note = f"{_NOTE}{command}, on {date.today()} with {versions(PACKAGES)}."
+    note = (
+        f"{_NOTE}`python -m studies.paper.renew`, on {date.today()} with {versions(PACKAGES)}. "
+        f"Repetitions so far: {made_of}. The same command adds the others."
+    )
     made = next(place for place, line in enumerate(page) if line.startswith("Made "))
     noted = page[made + 2].startswith(_NOTE)
     page[made + 2 : made + 3 + noted] = [note, ""] if noted else [note, "", page[made + 2]]
@@ -82,9 +165,11 @@ def _table_of(page: list[str], figure: str) -> int:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--reps", type=int, default=100, help="repetitions")
+    parser.add_argument("--reps", type=int, default=100, help="repetitions; 0 makes no run")
     parser.add_argument("--jobs", type=int, default=1, help="processes; -1 takes all cores")
     parser.add_argument("--store", type=Path, default=Path("paper/finished"))
     parser.add_argument("--out", type=Path, default=HERE, help="folder of the tables")
+    parser.add_argument("--afresh", action="store_true", help="leave the runs kept in --out aside")
     options = parser.parse_args()
-    main(options.reps, options.store, options.out, options.jobs)
+    clients()  # names the folder of the data
+    main(options.reps, options.store, options.out, options.jobs, afresh=options.afresh)

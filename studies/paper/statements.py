@@ -60,6 +60,11 @@ class Ordering:
         return f"clear in {self.clear} of {total}, open in {self.open}, against in {self.against}"
 
     @property
+    def is_measured(self) -> bool:
+        """Whether every setting has repetitions."""
+        return all(row["count"] for row in self.differences)
+
+    @property
     def holds(self) -> str:
         """Return "yes", "partly" or "no", or "open" if no setting decides."""
         if self.clear == self.against == 0:

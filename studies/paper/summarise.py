@@ -44,13 +44,14 @@ def ellipse_cells(table: Table) -> Table:
 
 
 def comparisons(statements: list[Statement], credit: Table) -> Table:
-    """Return the paired differences behind each statement about an ordering."""
-    ratio, error = gain_factor(select_rows(credit, learner="forest"))
-    count = len({row["repetition"] for row in credit})
-    return [
-        *as_rows(statements),
-        {"statement": GAIN, "setting": JACKKNIFE, "mean": ratio, "error": error, "count": count},
-    ]
+    """Return the paired differences behind each statement about an ordering, and the gain's."""
+    gain: Table = []
+    if any(statement.statement == GAIN for statement in statements):
+        forest = select_rows(credit, learner="forest")
+        ratio, error = gain_factor(forest)
+        count = len({row["repetition"] for row in select_rows(forest, method="classical")})
+        gain = [{"setting": JACKKNIFE, "mean": ratio, "error": error, "count": count}]
+    return [*as_rows(statements), *({"statement": GAIN, **row} for row in gain)]
 
 
 def as_rows(statements: list[Statement]) -> Table:

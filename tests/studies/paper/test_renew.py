@@ -20,10 +20,10 @@ def test_the_table_of_a_figure_is_replaced_and_a_note_is_added_once(tmp_path):
     parts = "\n".join(f"## {name}\n\n{old}" for name in ("credit", "credit-smote20"))
     path.write_text(f"# Page\n\nMade with Python.\n\n{parts}")
     for _ in range(2):
-        renew_page(path, {"credit": [{"learner": "forest", "mean": 0.12}]}, repetitions=5)
+        renew_page(path, {"credit": [{"learner": "forest", "mean": 0.12}]}, "5 of 100")
     page = path.read_text()
     assert f"## credit\n\n{header}| forest | 0.12 |\n\n## credit-smote20\n\n{old}" in page
-    assert page.count("--reps 5`") == 1
+    assert page.count("5 of 100") == 1
 
 
 def test_a_table_that_was_written_can_be_renewed(tmp_path):
