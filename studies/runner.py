@@ -19,7 +19,7 @@ from shortlist._core.files import write_whole
 
 from .tables import Table
 
-__all__ = ["OnProgress", "run_all", "with_settings"]
+__all__ = ["OnProgress", "finished", "run_all", "with_settings"]
 
 #: Called with the number of finished runs and the number of all runs.
 OnProgress = Callable[[int, int], None]
@@ -55,7 +55,7 @@ def run_all(
     -------
     list of dict
     """
-    results = {index: _load(store, work, config) for index, config in enumerate(configs)}
+    results = {index: finished(store, work, config) for index, config in enumerate(configs)}
     missing = [index for index, rows in results.items() if rows is None]
     done = len(configs) - len(missing)
     report = on_progress or (lambda done, total: None)
@@ -125,7 +125,8 @@ def _leave_interrupts_to(caller: int) -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _load(store: Path | None, work: Callable[..., Any], config: Any) -> Table | None:
+def finished(store: Path | None, work: Callable[..., Any], config: Any) -> Table | None:
+    """Return the stored rows of a config, or None."""
     if store is None:
         return None
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 from collections.abc import Iterable
 from pathlib import Path
@@ -26,20 +27,25 @@ Table = list[dict[str, Any]]
 
 
 def write_table(table: Table, path: Path) -> Path:
-    """Save a table, whole or not at all; numbers keep all their digits."""
+    """Save a table, whole or not at all; numbers keep all their digits.
+
+    A path that ends in `.gz` is compressed, without a date: equal tables have equal bytes.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     text = io.StringIO()
     writer = csv.DictWriter(text, fieldnames=list(table[0]), lineterminator="\n")
     writer.writeheader()
     writer.writerows(table)
+    plain = text.getvalue().encode()
     with write_whole(path) as file:
-        file.write(text.getvalue().encode())
+        file.write(gzip.compress(plain, mtime=0) if path.suffix == ".gz" else plain)
     return path
 
 
 def read_table(path: Path) -> Table:
     """Read a table; text that looks like a number becomes one."""
-    with path.open(newline="") as file:
+    text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    with io.StringIO(text.decode(), newline="") as file:
         return [{name: _number(text) for name, text in row.items()} for row in csv.DictReader(file)]
 
 

@@ -1,21 +1,28 @@
 """Measured numbers that README and documentation quote are in tables that scripts make again.
 
 A section names the scripts or tables of its numbers, such as `studies/online/regret.py`. Every
-number with a decimal point must then be in one of these tables, rounded or in percent, or among
-what code of the page prints, which another test compares. Numbers that nobody measured are listed
-here, and so are sections about speed, which belongs to a machine: they name a benchmark.
+number with a decimal point or a percent sign must then be in one of these tables, rounded or in
+percent, or among what code of the page prints, which another test compares. A mean and its error
+must be in one row, since a single number of two digits is soon found by chance in a long table, and
+a count such as "16 of 18" in one cell. Numbers that nobody measured are listed here, and so are
+sections about speed, which belongs to a machine: they name a benchmark.
 """
 
 import csv
 import re
+from math import floor
 from pathlib import Path
+from statistics import mean, stdev
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
 STUDIES = ROOT / "studies" / "README.md"
 PAGES = [ROOT / "README.md", STUDIES, *sorted((ROOT / "docs").rglob("*.md"))]
-NUMBER = re.compile(r"(?<![\w.])\d+\.\d+(?![\w.]*\.\d)")
+NUMBER = re.compile(r"(?<![\w.])\d*\.\d+(?![\w.]*\.\d)")
+PERCENT = re.compile(r"(?<![\w.,])\d+(?= ?%)")
+WITH_ERROR = re.compile(r"(?<![\w.])(\d*\.?\d+)\s±\s(\d*\.?\d+)")
+COUNT = re.compile(r"(?<![\w.,])\d+ of \d+(?![\w.,]*\d)")
 ROUNDING = 1e-9
 #: By page and section: versions, numbers of sections and papers, settings, examples.
 NOT_MEASURED = {
@@ -32,21 +39,21 @@ NOT_MEASURED = {
     ("docs/appendix/paper.md", "Where we differ, and why"): "5.2",
     ("docs/appendix/reproduce.md", "Reproducing the paper"): "2.3 3.2 3.7 4.1 4.3",
     ("docs/command-line.md", "fit"): "0.06 0.95",
-    ("docs/command-line.md", "select"): "0.1 0.5 0.9",
-    ("docs/command-line.md", "flag"): "0.9",
-    ("docs/command-line.md", "check"): "0.1",
+    ("docs/command-line.md", "select"): "5% 0.1 0.5 0.9",
+    ("docs/command-line.md", "flag"): "1% 0.9",
+    ("docs/command-line.md", "check"): "1% 0.1",
     ("docs/command-line.md", "evaluate"): "0.9 0.95",
     ("docs/command-line.md", "stream"): "0.1 0.2",
     ("docs/concepts/capacity.md", "Exact arithmetic"): "0.29",
-    ("docs/concepts/how-fit-learns.md", "Different models, averaged"): "0.3 0.05 0.1",
+    ("docs/concepts/how-fit-learns.md", "Different models, averaged"): "2% 0.3 0.05 0.1",
     ("docs/concepts/online.md", "A number per period"): "4.2 2607.02150 1710.07719",
     ("docs/concepts/worth.md", "A batch"): "0.1 0.3 0.2",
-    ("docs/how-to/choose-a-capacity.md", "Ask for a detection"): "2.5",
-    ("docs/how-to/find-what-is-missed.md", "Plan probes before you pay for them"): "0.9 2.5",
+    ("docs/how-to/choose-a-capacity.md", "Ask for a detection"): "40% 2.5",
+    ("docs/how-to/find-what-is-missed.md", "Plan probes before you pay for them"): "2% 55% 0.9 2.5",
     ("docs/how-to/guarantees-in-practice.md", "All nights together"): "0.05",
-    ("docs/how-to/large-tables.md", "What is equal, and what is refused"): "0.0 7.0",
+    ("docs/how-to/large-tables.md", "What is equal, and what is refused"): "90% 0.0 7.0",
     ("docs/how-to/learners.md", "Ready-made learners"): "0.1",
-    ("docs/how-to/learners.md", "Where the threshold comes from"): "0.5",
+    ("docs/how-to/learners.md", "Where the threshold comes from"): "90% 0.5",
     ("docs/how-to/learners.md", "Three rules"): "0.05",
     ("docs/how-to/messy-tables.md", "An Excel export with decimal commas and a total"): "0.125",
     ("docs/how-to/messy-tables.md", "What later files may do"): "1.234",
@@ -61,7 +68,38 @@ NOT_MEASURED = {
     ("docs/how-to/serve-decisions.md", "Options"): "0.2",
     ("docs/how-to/serve-decisions.md", "Paths"): "3.1",
     ("docs/project/support.md", "Which versions are supported"): "3.11 3.14",
+    ("studies/README.md", "`learners/`: families of learners"): "91% 90%",
+    ("docs/appendix/aware-study.md", "What it gains on the credit data"): "97%",
+    ("docs/appendix/detection-study.md", "Which tables chose, and which confirm"): "15% 8%",
+    ("docs/appendix/detection-study.md", "On the credit data"): "10%",
+    ("docs/appendix/reproduce.md", "How an ordering is judged"): "95%",
+    ("docs/concepts/capacity.md", "Three units"): "6%",
+    ("docs/concepts/guarantees.md", "Where the scores come from"): "99%",
+    ("docs/concepts/guarantees.md", "What a capacity finds"): "95%",
+    ("docs/how-to/choose-a-capacity.md", "See what each capacity finds"): "95%",
+    ("docs/how-to/reports.md", "What is on the page"): "1% 95%",
+    ("docs/how-to/review-cases.md", "The page of a lead"): "95%",
+    ("docs/how-to/serve-decisions.md", "Try a model before it decides"): "5%",
 }
+#: Counts of the paper, of settings, and of wins that a table has in columns or the other way round.
+NOT_COUNTED = {
+    ("studies/README.md", "`paper/`: the figures of the paper"): (
+        "58 of 593",
+        "60 of 600",
+        "26 of 54",
+        "11 of 18",
+        "14 of 100",
+    ),
+    ("docs/appendix/detection-study.md", "On the confirming tables"): ("7 of 32",),
+    ("docs/appendix/paper.md", "The empirical study (section 3.7)"): ("60 of 600",),
+    ("docs/command-line.md", "select"): ("310 of 520",),
+    ("docs/command-line.md", "stream"): ("3 of 10",),
+    ("docs/how-to/aware.md", "Which one, and what to expect"): ("11 of 12", "10 of 12", "12 of 12"),
+}
+#: Means of a run in R, which a test compares with ours.
+WITHOUT_TABLE = {("studies/README.md", "`paper/`: the figures of the paper"): {("0.065", "0.005")}}
+#: Its pairs are means over halves of the sets in a table.
+HALVES = ("docs/appendix/aware-study.md", "On other data")
 SPEED = {
     ("docs/appendix/online-study.md", "How fast, and other checks"),
     ("docs/how-to/large-tables.md", "Training beyond memory"),
@@ -78,11 +116,15 @@ def sections_of(page):
     return {(name, part.partition("\n")[0].lstrip("# ")): part for part in parts}
 
 
+def prose_of(text):
+    """Return a section without code, comments and addresses."""
+    return re.sub(r"`[^`\n]*\n?[^`\n]*`|<!--.*?-->|\]\([^)]*\)", "", text, flags=re.DOTALL)
+
+
 def quoted_in(text):
-    """Return the numbers of a section, without code, comments and addresses."""
-    return NUMBER.findall(
-        re.sub(r"`[^`\n]*\n?[^`\n]*`|<!--.*?-->|\]\([^)]*\)", "", text, flags=re.DOTALL)
-    )
+    """Return the numbers of a section that have a decimal point or a percent sign."""
+    prose = prose_of(text)
+    return NUMBER.findall(prose) + [f"{number}%" for number in PERCENT.findall(prose)]
 
 
 def tables_of(text):
@@ -105,8 +147,17 @@ def tables_by(script):
 
 def values_of(tables):
     """Return all numbers of some tables."""
-    rows = [row for table in tables for row in csv.reader(table.read_text().splitlines())]
-    return numbers_in(" ".join(cell for row in rows for cell in row))
+    return [value for row in rows_of(tables) for value in row]
+
+
+def rows_of(tables):
+    """Return the numbers of each row of some tables."""
+    return [numbers_in(" ".join(row)) for row in cells_of(tables)]
+
+
+def cells_of(tables):
+    """Return the cells of each row of some tables."""
+    return [row for table in tables for row in csv.reader(table.read_text().splitlines())]
 
 
 def numbers_in(text):
@@ -136,8 +187,53 @@ def is_among(quoted, values):
     )
 
 
+def are_in_one_row(pair, rows):
+    """Return whether some row has the mean and its error."""
+    return bool(set.intersection(*(places_of(each, rows) for each in pair)))
+
+
+def places_of(quoted, rows):
+    """Return which rows have a value that is rounded to this, as it is or in percent."""
+    digits = len(quoted.partition(".")[2])
+    key = round(float(quoted) * 10**digits)
+    return rows.by_rounding(digits).get(key, set())
+
+
+class Rows:
+    """Rows of numbers, found by their rounded values."""
+
+    def __init__(self, rows):
+        self.rows, self.found = rows, {}
+
+    def by_rounding(self, digits):
+        """Return the places of all rows by value, in units of the last digit."""
+        if digits not in self.found:
+            places = self.found[digits] = {}
+            for place, row in enumerate(self.rows):
+                for scaled in (factor * value * 10**digits for value in row for factor in (1, 100)):
+                    for key in {floor(scaled + 0.5 - ROUNDING), floor(scaled + 0.5 + ROUNDING)}:
+                        places.setdefault(key, set()).add(place)
+        return self.found[digits]
+
+
+def on_half_of_the_sets():
+    """Return mean and error of the aware support vectors on every other set of KEEL."""
+    table = csv.DictReader((ROOT / "studies" / "aware" / "keel.csv").read_text().splitlines())
+    chosen = [
+        r for r in table if (r["family"], r["method"], r["against"]) == ("svm", "aware", "g_b")
+    ]
+    found = []
+    for value in ("M", "M_batch"):
+        rows = sorted((row for row in chosen if row["value"] == value), key=lambda r: r["data"])
+        for half in (rows[::2], rows[1::2]):
+            means = [float(row["mean"]) for row in half]
+            found.append([abs(mean(means)), stdev(means) / len(means) ** 0.5])
+    return found
+
+
 SECTIONS = {key: text for page in PAGES for key, text in sections_of(page).items()}
 QUOTING = [key for key, text in SECTIONS.items() if quoted_in(text)]
+MEASURED = [key for key in SECTIONS if key not in SPEED]
 
 
 @pytest.mark.parametrize("key", QUOTING, ids=" / ".join)
@@ -151,8 +247,25 @@ def test_quoted_numbers_are_in_committed_tables(key):
         return
     values = values_of(tables_of(text)) + printed_on(key[0])
     values += peers() if key[0] == "README.md" else []
-    missing = {each for each in quoted_in(text) if not is_among(each, values)}
+    missing = {each for each in quoted_in(text) if not is_among(each.rstrip("%"), values)}
     assert missing <= set(NOT_MEASURED.get(key, "").split())
+
+
+@pytest.mark.parametrize("key", MEASURED, ids=" / ".join)
+def test_a_mean_and_its_error_are_in_one_row(key):
+    """Each of both alone is often in a table by chance."""
+    pairs = set(WITH_ERROR.findall(prose_of(SECTIONS[key]))) - WITHOUT_TABLE.get(key, set())
+    rows = rows_of(tables_of(SECTIONS[key])) if pairs else []
+    rows = Rows(rows + on_half_of_the_sets() if key == HALVES else rows)
+    assert [pair for pair in pairs if not are_in_one_row(pair, rows)] == []
+
+
+@pytest.mark.parametrize("key", MEASURED, ids=" / ".join)
+def test_a_count_is_in_one_cell(key):
+    """A count such as "16 of 18" is in a cell in these words, or listed above as not counted."""
+    counts = set(COUNT.findall(prose_of(SECTIONS[key]))) - set(NOT_COUNTED.get(key, ()))
+    text = "\n".join(cell for row in cells_of(tables_of(SECTIONS[key])) for cell in row)
+    assert [each for each in counts if not re.search(rf"(?<!\d){each}(?!\d)", text)] == []
 
 
 def test_nothing_is_excused_in_vain():
@@ -160,6 +273,10 @@ def test_nothing_is_excused_in_vain():
     for key, numbers in NOT_MEASURED.items():
         assert set(numbers.split()) <= set(quoted_in(SECTIONS[key])), key
     assert set(QUOTING) >= SPEED
+    for key, counts in NOT_COUNTED.items():
+        assert set(counts) <= set(COUNT.findall(prose_of(SECTIONS[key]))), key
+    for key, pairs in WITHOUT_TABLE.items():
+        assert pairs <= set(WITH_ERROR.findall(prose_of(SECTIONS[key]))), key
 
 
 def test_a_wrong_number_is_noticed():

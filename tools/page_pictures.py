@@ -111,6 +111,7 @@ def live(client: httpx.Client, service: Service, table: Any, y: Any, passed: lis
     client.put("/v1/reviewers/Kim", json={"minutes": 12})
     client.put("/v1/reviewers/Lee", json={"minutes": 8, "segments": ["card"]})
     client.put("/v1/reviewers/Noor", json={"minutes": 20, "absent_until": away})
+    client.post(f"{base}/assignments", json={}).raise_for_status()
 
 
 def picture(browser: Any, address: str, name: str, width: int, scheme: str) -> Image.Image:

@@ -1,7 +1,8 @@
 """Break a running decision service in every way we know, and check what it answered.
 
 A service with several workers decides about cases with periods of two seconds, while clients ask,
-retry, send twice and change what they send. Meanwhile workers, database sessions, the database and
+retry, send twice and change what they send. In a second queue, cases wait until reviewers ask for
+the next one. Meanwhile workers, database sessions, the database and
 the whole service are killed or paused, disks fill up, and clocks jump. At the end a checker that
 shares no code with the service compares every answer with the database.
 
@@ -37,7 +38,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-PERIOD, CAPACITY, WORKERS, CLIENTS = 2.0, 10, 3, 6
+PERIOD, CAPACITY, WORKERS, CLIENTS, REVIEWERS = 2.0, 10, 3, 6, 2
 MUTANTS = (
     "read-then-write", "lost-isolation", "answer-before-commit", "answer-before-disk", "no-rewind",
     "no-flock",
@@ -45,6 +46,13 @@ MUTANTS = (
 
 
 # --- the service under test -----------------------------------------------------------------------
+
+
+def waits():
+    """Return the settings of the second queue, whose cases wait."""
+    from shortlist.service.settings import QueueSettings
+
+    return QueueSettings(PERIOD, 200.0, within=PERIOD / 4)
 
 
 def serve(folder, database, port, build, mutant):
@@ -67,7 +75,8 @@ def serve(folder, database, port, build, mutant):
 
     store = open_store(database)
     store.connect()
-    warm_up_controller(QueueSettings(PERIOD, 200.0), store, 1)
+    for settings in (QueueSettings(PERIOD, 200.0), waits()):
+        warm_up_controller(settings, store, 1)
     store.close()
     config = ServiceConfig(
         database, clock=SteadyClock(60.0, wall=wall), build=build or build_name(), patience=3.0
@@ -159,13 +168,32 @@ def client(number, ports, seed, ready, until, path):
             time.sleep(rng.random() * 0.01)
 
 
-def send(links, port, case):
+def reviewer(number, ports, seed, ready, until, path):
+    """Let cases wait, ask for the next one, close it, and append each one to a file."""
+    rng, links, count = random.Random(seed), {}, 0
+    me = {"reviewer": f"reviewer {number}"}
+    ready.wait(120)
+    with open(path, "a", buffering=1) as file:
+        while time.time() < until.value:
+            for _ in range(3):
+                count += 1
+                case = {"id": f"{seed}-{number}-{count}", "score": rng.gauss(0, 1)}
+                send(links, rng.choice(ports), case, "pull/decisions")
+            status, answer = send(links, rng.choice(ports), me, "pull/next")
+            if status == 200 and answer["case"] is not None:
+                file.write(json.dumps([answer["case"]["id"], number]) + "\n")
+                closed = {"id": answer["case"]["id"], "rare": rng.random() < 0.5, **me}
+                send(links, rng.choice(ports), closed, "pull/outcomes")
+            time.sleep(rng.random() * 0.05)
+
+
+def send(links, port, case, path="default/decisions"):
     """Ask once; status 0 means that there was no answer."""
     try:
         link = links.get(port) or http.client.HTTPConnection("127.0.0.1", port, timeout=6)
         links[port] = link
         link.request(
-            "POST", "/v1/queues/default/decisions", json.dumps(case),
+            "POST", f"/v1/queues/{path}", json.dumps(case),
             {"Content-Type": "application/json"},
         )  # fmt: skip
         response = link.getresponse()
@@ -197,6 +225,7 @@ class Bench:
         else:
             self.database = str(folder / "shortlist.db")
         new_queue(self.database, capacity=CAPACITY, period=PERIOD, arrivals=200)
+        new_queue(self.database, capacity=CAPACITY, name="pull", settings=waits())
         if mutant:
             self.drop_constraints()
         builds = [None, "another version"] if two_versions and not mutant else [None]
@@ -370,17 +399,18 @@ class Bench:
         self.start(port)
 
     def run(self, n_faults, *, pause, calm):
-        """Let clients ask while faults happen; return the file names of what they were told."""
+        """Let clients and reviewers ask while faults happen; return the files of what they got."""
         context = multiprocessing.get_context("spawn")
-        paths = [self.folder / f"client-{number}.jsonl" for number in range(CLIENTS)]
-        ready, until = context.Barrier(CLIENTS + 1), context.Value("d", 1e12)
+        roles = [client] * CLIENTS + [reviewer] * REVIEWERS
+        paths = [self.folder / f"{number}.jsonl" for number in range(len(roles))]
+        ready, until = context.Barrier(len(roles) + 1), context.Value("d", 1e12)
         ports = list(self.services)
         clients = [
             context.Process(
-                target=client,
+                target=role,
                 args=(number, ports, self.rng.randrange(1 << 30), ready, until, path),
             )
-            for number, path in enumerate(paths)
+            for number, (role, path) in enumerate(zip(roles, paths, strict=True))
         ]
         for each in clients:
             each.start()
@@ -393,7 +423,7 @@ class Bench:
         until.value = time.time() + calm
         for each in clients:
             each.join()
-        return paths
+        return paths[:CLIENTS], paths[CLIENTS:]
 
     def stop(self):
         """End everything that was started."""
@@ -412,12 +442,12 @@ class Bench:
 # --- the checker, which shares no code with the service -------------------------------------------
 
 
-def check(bench, paths):
+def check(bench, paths, reviewed):
     """Compare what clients were told with the database; return numbers and problems."""
-    problems = Counter()
+    problems, handed_out = check_pulled(bench, reviewed)
     rows = bench.query(
         "SELECT seq, kind, at, period, case_id, score, threshold, slot, model, shadow, body FROM "
-        "log ORDER BY seq"
+        "log WHERE queue = 1 ORDER BY seq"
     )
     problems["gaps"] = sum(row[0] != place for place, row in enumerate(rows, 1))
     problems["time runs back"] = sum(b[2] < a[2] for a, b in pairwise(rows))
@@ -469,9 +499,35 @@ def check(bench, paths):
     periods = len({row[3] for row in rows if row[1] == 0})
     numbers = {
         "answers": n, "statuses": dict(statuses), "decisions": len(stored), "periods": periods,
-        "full periods": full, "faults": dict(bench.faults),
+        "full periods": full, "handed out": handed_out, "faults": dict(bench.faults),
     }  # fmt: skip
     return numbers, {name: count for name, count in problems.items() if count}
+
+
+def check_pulled(bench, paths):
+    """Compare which cases reviewers got with the slots in the database."""
+    problems = Counter()
+    rows = bench.query(
+        "SELECT seq, kind, at, period, case_id, slot, joined FROM log WHERE queue = 2 ORDER BY seq"
+    )
+    problems["gaps in the queue to ask"] = sum(row[0] != place for place, row in enumerate(rows, 1))
+    pulled = [row[2:] for row in rows if row[1] == 8 and row[5] is not None]
+    per_period = defaultdict(list)
+    for at, period, _, slot, _ in pulled:
+        per_period[period].append(slot)
+        problems["wrong period of a slot"] += int(at // PERIOD) != period
+    problems["over, asked"] = sum(max(len(slots) - CAPACITY, 0) for slots in per_period.values())
+    problems["slots, asked"] = sum(
+        sorted(slots) != list(range(1, len(slots) + 1)) for slots in per_period.values()
+    )
+    problems["two slots for a case"] = len(pulled) - len({joined for *_, joined in pulled})
+    got = [json.loads(line) for path in paths for line in path.read_text().splitlines()]
+    problems["handed out without a slot"] = len({id for id, _ in got} - {row[2] for row in pulled})
+    holders = defaultdict(set)
+    for id, number in got:
+        holders[id].add(number)
+    problems["handed to two"] = sum(len(each) > 1 for each in holders.values())
+    return problems, len(holders)
 
 
 def _count_reordered(answers):
@@ -492,8 +548,8 @@ def audit(bench):
     from shortlist.service.databases import opened
 
     with opened(bench.database) as store:
-        [found] = audit_store(store)
-    return found.problems, found.n_replayed
+        found = audit_store(store)
+    return [text for each in found for text in each.problems], found[0].n_replayed
 
 
 def torment(kind, n_faults, *, pause, calm=3.0, mutant=None, seed=0, two_versions=True):
@@ -502,9 +558,9 @@ def torment(kind, n_faults, *, pause, calm=3.0, mutant=None, seed=0, two_version
         bench = Bench(Path(name), kind, mutant=mutant, seed=seed, two_versions=two_versions)
         try:
             bench.start_all()
-            paths = bench.run(n_faults, pause=pause, calm=calm)
+            paths, reviewed = bench.run(n_faults, pause=pause, calm=calm)
             bench.stop()
-            numbers, problems = check(bench, paths)
+            numbers, problems = check(bench, paths, reviewed)
             if not mutant:
                 wrong, numbers["replayed"] = audit(bench)
                 problems |= {"audit": wrong} if wrong else {}
@@ -562,7 +618,8 @@ def write_line(path, kind, seed, numbers, problems):
     line = {
         "store": kind, "seed": seed, "faults": sum(numbers["faults"].values()),
         **{name: numbers["faults"].get(name, 0) for name in names}, "answers": numbers["answers"],
-        "decisions": numbers["decisions"], "made again": numbers["replayed"],
+        "decisions": numbers["decisions"], "handed out": numbers["handed out"],
+        "made again": numbers["replayed"],
         "periods": numbers["periods"], "full periods": numbers["full periods"],
         "problems": "; ".join(f"{name}: {count}" for name, count in problems.items()) or "none",
     }  # fmt: skip

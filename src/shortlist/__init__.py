@@ -7,6 +7,7 @@ keeps the number of flags within it, and shows what more capacity would find.
 from __future__ import annotations
 
 from importlib import import_module
+from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -44,54 +45,33 @@ __all__ = [
     "select",
 ]
 
-_DEFINED_IN = {
-    "CalibratedThreshold": "thresholds",
-    "Capacity": "capacity",
-    "CapacityClassifier": "classifier",
-    "CapacityCurve": "metrics",
-    "CapacityCurveDisplay": "plots",
-    "MulticlassCapacityClassifier": "multiclass",
-    "Worth": "worth",
-    "adjusted_detection_interval": "metrics",
-    "adjusted_detection_score": "metrics",
-    "assign": "assignment",
-    "calibrate_threshold": "thresholds",
-    "capacity_curve": "metrics",
-    "capacity_scorer": "metrics",
-    "select": "thresholds",
+_ROOMS = {
+    "assignment": "assign",
+    "capacity": "Capacity",
+    "classifier": "CapacityClassifier",
+    "metrics": "CapacityCurve adjusted_detection_interval adjusted_detection_score capacity_curve "
+    "capacity_scorer",
+    "multiclass": "MulticlassCapacityClassifier",
+    "plots": "CapacityCurveDisplay",
+    "thresholds": "CalibratedThreshold calibrate_threshold select",
+    "worth": "Worth",
 }
-_MODULES = (
-    "assignment",
-    "aware",
-    "capacity",
-    "classifier",
-    "datasets",
-    "distributed",
-    "exceptions",
-    "feedback",
-    "learners",
-    "metrics",
-    "models",
-    "multiclass",
-    "online",
-    "plots",
-    "report",
-    "tables",
-    "theory",
-    "thresholds",
-    "worth",
-)
+_DEFINED_IN = {name: room for room, names in _ROOMS.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
     """Import public names and modules when they are first used, to keep `import shortlist` fast."""
-    if name in _MODULES:
-        return import_module(f".{name}", __name__)
-    if name not in _DEFINED_IN:
+    if name in _DEFINED_IN:
+        globals()[name] = value = getattr(import_module(f".{_DEFINED_IN[name]}", __name__), name)
+        return value
+    if name not in _modules():
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = value = getattr(import_module(f".{_DEFINED_IN[name]}", __name__), name)
-    return value
+    return import_module(f".{name}", __name__)
+
+
+def _modules() -> set[str]:
+    return {each.name for each in iter_modules(__path__) if not each.name.startswith("_")}
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_DEFINED_IN, *_MODULES})
+    return sorted({*globals(), *_DEFINED_IN, *_modules()})

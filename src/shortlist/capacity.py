@@ -11,9 +11,10 @@ from typing import Any, Literal
 import numpy as np
 
 from ._core.arrays import Doubles
+from ._core.formatting import number, stated_percent
 from ._core.labels import EstimatedShare
 from ._core.validation import check_number
-from ._core.work import are_equal
+from ._core.work import are_equal, check_max_effort
 from .exceptions import CapacityError, CapacityTypeError
 
 __all__ = ["Capacity"]
@@ -392,6 +393,17 @@ def check_capacity(capacity: Any) -> Capacity:
     )
 
 
+def capacity_in_words(capacity: Capacity, *, unit: str = "units", cases: str = "cases") -> str:
+    """Describe how many cases can be followed up, or how much work may be spent on them."""
+    value, per = float(capacity.value), f"{capacity.per:,}" if capacity.per else ""
+    return {
+        "count": f"{value:,.0f} of every {per} {cases}" if per else f"{value:,.0f} {cases}",
+        "fraction": f"{stated_percent(value)} of all {cases}",
+        "multiple": f"{number(value, 12)} follow-ups for each rare case",
+        "effort": f"{number(value, 12)} {unit}" + (f" for every {per} {cases}" if per else ""),
+    }[capacity.kind]
+
+
 def _plain(value: Any) -> int | float | Fraction:
     if isinstance(value, Fraction):
         return value
@@ -467,3 +479,20 @@ def check_efforts_suit(capacity: Capacity, efforts: Doubles | None) -> None:
             f"efforts were given, but {capacity!r} limits the number of flags, whatever they take. "
             "Use Capacity.effort(480), say, for a budget in the unit of the efforts."
         )
+
+
+def largest_effort(capacity: Capacity, efforts: Doubles | None, max_effort: Any) -> float:
+    """Return what no item takes more of; efforts that differ need a stated bound."""
+    check_efforts_suit(capacity, efforts)
+    assert efforts is not None
+    capacity.effort_per_item()  # raises an error for a budget without `per`
+    if max_effort is not None:
+        return check_max_effort(max_effort, efforts)
+    if not are_equal(efforts):
+        raise ValueError(
+            "Efforts that differ need max_effort=..., the largest effort that any item can take, "
+            f"in future too (the largest here is {efforts.max():g}). A promise about effort "
+            "without such a bound is impossible: a single case could take everything. If work is "
+            "cut off after some hours, that is the bound."
+        )
+    return float(efforts[0])

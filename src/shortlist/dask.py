@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from ._core.arrow import pa
 from ._core.extras import load_extra
 from .distributed.engine import BLOCK, FEW, Engine, Plan, blocks_of, ranked
 from .distributed.functions import Functions
@@ -91,7 +92,6 @@ def _check_types(types: Any) -> None:
 
 
 def _arrow(frame: Any) -> Any:
-    pa = load_extra("pyarrow", needed_for="shortlist.dask")
     return pa.Table.from_pandas(frame, preserve_index=False)
 
 
@@ -106,7 +106,7 @@ def _answers(frame: Any, kernel: Any) -> list[Any]:
 
 
 def _mapped(frame: Any, shipped: tuple[Any, Any]) -> Any:
-    pa, (kernel, meta) = load_extra("pyarrow", needed_for="shortlist.dask"), shipped
+    kernel, meta = shipped
     blocks = list(blocks_of(_arrow(frame).to_batches(FEW), FEW))
     if not blocks:
         return meta

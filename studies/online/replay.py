@@ -20,8 +20,7 @@ from shortlist._core.work import check_efforts, check_values
 from shortlist.capacity import check_capacity
 from shortlist.exceptions import CapacityError
 from shortlist.online import Controller
-from shortlist.online._inputs import check_period
-from shortlist.online.decisions import PROBE, is_flag
+from shortlist.online.decisions import PROBE, check_period, is_flag
 from shortlist.online.periods import read_period
 from shortlist.worth import expected_worth
 

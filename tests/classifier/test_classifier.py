@@ -1,6 +1,7 @@
 """CapacityClassifier: any model inside, any input, one promise."""
 
 import pickle
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -30,6 +31,7 @@ from sklearn.svm import SVC, LinearSVC
 from shortlist import Capacity, CapacityClassifier, calibrate_threshold, capacity_scorer
 from shortlist._core.ranking import lift
 from shortlist._core.scoring import rare_scores
+from shortlist.aware import CapacityAwareLinearClassifier
 from shortlist.exceptions import CapacityError, InsufficientCalibrationWarning
 
 
@@ -758,6 +760,14 @@ def test_a_lower_infinity_alone_is_treated_as_in_a_batch(rng):
     assert_array_equal(np.concatenate([model.flag(row[None]) for row in X[:50]]), flagged[:50])
 
 
+def test_recalibration_refuses_mistyped_ties(fraud):
+    """They would have counted as "hash"."""
+    X, y = fraud
+    model = fitted(X, y).set_params(ties="exlude")
+    with pytest.raises(ValueError, match="ties must be one of 'exclude', 'hash'; got 'exlude'"):
+        model.recalibrate(X)
+
+
 def test_a_failed_recalibration_changes_nothing(fraud):
     """A stated prevalence that is impossible leaves that of `fit` and the threshold alone."""
     X, y = fraud
@@ -856,6 +866,32 @@ def test_a_notebook_shows_capacity_threshold_and_promise(few_rare):
     assert f"<dt>Threshold</dt><dd>{model.threshold_:.4g}</dd>" in page
     assert "<dt>Promise</dt><dd>Row by row: the flags among future items" in page
     assert "LogisticRegression" in page
+
+
+@pytest.mark.parametrize(
+    ("urls", "site"),
+    [
+        (
+            ["Paper, https://a.example", "Documentation, https://b.example/x/"],
+            "https://b.example/x",
+        ),
+        (["Paper, https://a.example"], None),
+        (None, None),
+    ],
+)
+def test_a_notebook_links_to_our_pages(urls, site, monkeypatch):
+    """Where pyproject.toml says; to a page of docs/api.md. Classes of others have none."""
+    known = {"get_all": lambda name: urls if name == "Project-URL" else None}
+    monkeypatch.setattr("importlib.metadata.metadata", lambda name: SimpleNamespace(**known))
+    model = CapacityClassifier(LogisticRegression(), capacity=Capacity.fraction(0.1))
+    aware = CapacityAwareLinearClassifier(capacity=Capacity.fraction(0.1))
+    pages = {model: "CapacityClassifier", aware: "aware.CapacityAwareLinearClassifier"}
+    for each, page in pages.items():
+        link = f"{site}/generated/shortlist.{page}.html" if site else ""
+        assert each._get_doc_link() == link
+        assert (f'href="{link}"' in each._repr_html_()) == bool(site)
+    theirs = type("Theirs", (CapacityClassifier,), {"__module__": "elsewhere"})
+    assert theirs(LogisticRegression(), capacity=Capacity.fraction(0.1))._get_doc_link() == ""
 
 
 def test_the_classifier_of_the_paper(few_rare):

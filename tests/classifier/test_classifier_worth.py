@@ -114,7 +114,7 @@ def test_it_goes_through_pickle_clone_and_another_capacity(cases, fitted):
     half = fitted.with_capacity(budget)
     assert half.calibration_.effort_spent < fitted.calibration_.effort_spent
     terms = [replace(fitted.rule_.terms, seed=seed) for seed in range(100)]
-    spent = [each.thresholds([sample], budget, 0.95)[0].effort_spent for each in terms]
+    spent = [each.thresholds([sample], budget)[0].effort_spent for each in terms]
     assert np.mean(spent) == pytest.approx(0.24, rel=0.1)
     old = fitted.threshold_
     assert again.recalibrate(X, **work).threshold_ != old

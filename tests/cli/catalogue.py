@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 from shortlist.cli import app
 from shortlist.cli._shell import in_options
 from shortlist.tables import ReadOptions
-from shortlist.tables._fit_notes import notes_on
 from shortlist.tables.fit import read_to_fit
+from shortlist.tables.inspect import notes_on
 
 FIT = ("--target", "fraud", "--id", "case", "--learner", "logistic")
 FIT += ("--fraction", "0.1", "--folds", "1")

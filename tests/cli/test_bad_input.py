@@ -383,7 +383,8 @@ def test_ctrl_c_in_a_pipeline(model_file, new_cases, tmp_path):
 
 def test_a_missing_extra_is_named(cases, tmp_path, monkeypatch):
     """With what to type."""
-    for module in [name for name in sys.modules if name.startswith("shortlist.tables")]:
+    rooms = ("shortlist.tables", "shortlist._core.arrow")
+    for module in [name for name in sys.modules if name.startswith(rooms)]:
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     result = run("fit", cases, "--target", "fraud", *CAPACITY, "-o", tmp_path / "model")

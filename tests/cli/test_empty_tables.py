@@ -46,14 +46,16 @@ def table(request, new_cases, tmp_path):
 
 @pytest.mark.parametrize("command", GIVEN)
 def test_no_rows_no_answer(command, table, model_file, tmp_path):
-    """Exit code 2, one sentence that says what it means, and no file."""
-    names = {"TABLE": table, "MODEL": str(model_file)}
+    """Exit code 2, one sentence that says what it means, and no file; a query may find none."""
+    query = ["--query", "select * from cases"] if table.startswith("sqlite") else []
+    address = table.removesuffix("#cases") if query else table
+    names = {"TABLE": address, "MODEL": str(model_file)}
     words = [names.get(word, word.replace("OUT", f"{tmp_path}/out")) for word in GIVEN[command]]
-    result = CliRunner().invoke(app, [command, *words])
+    result = CliRunner().invoke(app, [command, *words, *query])
     assert result.exit_code == 2, result.output
     assert result.stderr.count("\n") == 1
     said = "has no rows below its heading. If there were no cases, there is nothing to do"
-    assert f"{table} {said}" in result.stderr
+    assert f"{'#'.join((address, *query[1:]))} {said}" in result.stderr
     assert not result.stdout
     assert not list(tmp_path.glob("out*"))
 

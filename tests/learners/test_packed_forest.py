@@ -88,3 +88,19 @@ def test_other_models_stay_as_they_are():
     assert packed_if_forest(logistic) is logistic
     forest = packed_if_forest(RandomForestClassifier(5, random_state=0).fit(X, Y))
     assert (n_averaged(logistic), n_averaged(forest)) == (0, 5)
+
+
+def test_a_few_walks_without_compiled_code_give_the_same_numbers(monkeypatch):
+    """Bit for bit, also for gaps, and for a tree that is a single leaf."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 4))
+    X[rng.random(X.shape) < 0.1] = np.nan
+    y = (np.nan_to_num(X[:, 0]) + rng.normal(size=300) > 1).astype(int)
+    y[:280] = 0  # some trees see one label only
+    forest = packed_if_forest(RandomForestClassifier(9, random_state=0).fit(X, y))
+    shares = []
+    for limit in (0, 10**9):
+        monkeypatch.setattr("shortlist._core.trees._FEW_WALKS", limit)
+        shares.append(forest.predict_proba(X))
+    assert_array_equal(*shares)
+    assert np.ptp(shares[0]) > 0

@@ -53,3 +53,20 @@ def test_no_bound_on_the_flag_rate_follows(options):
     assert ema.decide_many(runs).flagged.mean() > 0.4
     tracker = QuantileTracker(capacity, calibration_scores=np.linspace(0, 1, 100))
     assert tracker.decide_many(runs).flagged.mean() < 0.025
+
+
+@pytest.mark.parametrize("options", [{"alpha": 0.002}, {"alpha": 0.2}, {"window": 50}])
+@pytest.mark.parametrize("step", [0.003, 0.1])
+def test_its_loss_grows_in_proportion_to_the_stream(options, step):
+    """The threshold moves with every item, so every other one is half a step from the best."""
+    rng, rate, n = np.random.default_rng(0), 0.1, 20_000
+    ema = EmaController(
+        Capacity.fraction(rate), calibration_scores=rng.random(1_000), step=step, **options
+    )
+    thresholds = ema.decide_many(rng.random(n)).thresholds
+    assert np.allclose(np.abs(np.diff(thresholds)), step)
+    # Uniform scores that are probabilities: the best threshold is 1 - rate, one flag is worth as
+    # much as the item there, and what a threshold loses is half its squared distance.
+    distance = thresholds - (1 - rate)
+    assert np.all(np.maximum(np.abs(distance[1:]), np.abs(distance[:-1])) >= step / 2 - 1e-12)
+    assert (distance**2 / 2).sum() >= (n // 2) * step**2 / 8

@@ -30,7 +30,7 @@ from shortlist.online import BudgetController, QuantileTracker
 from shortlist.online.periods import period_of
 from shortlist.tables.drift import judge_shifts
 from shortlist.thresholds import guarantees
-from shortlist.thresholds.segments import SegmentCapacities
+from shortlist.thresholds.samples import SegmentCapacities
 
 TENTH = Fraction(1, 10)
 

@@ -13,7 +13,7 @@ from shortlist import Capacity, calibrate_threshold
 from shortlist.exceptions import InsufficientCalibrationWarning
 from shortlist.multiclass._capacities import JointCapacities
 from shortlist.multiclass._rule import JointRule, JointSample
-from shortlist.thresholds.segments import SegmentCapacities
+from shortlist.thresholds.samples import SegmentCapacities
 
 coarse = st.sampled_from([-1.0, 0.0, 0.1, 0.3, 1 / 3, 1.0, 2.0])
 ratios = st.none() | st.integers(0, 10).map(lambda tenths: Fraction(tenths, 10))

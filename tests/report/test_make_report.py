@@ -13,9 +13,8 @@ from shortlist import Capacity, capacity_curve
 from shortlist._core.formatting import number
 from shortlist.exceptions import TableError, TableNote
 from shortlist.report import make_report, render_report
-from shortlist.report._cases import read_cases
-from shortlist.report._found import compare_rules, detection_in_words, spread_cuts
-from shortlist.report._promise import guarantee_in_words, judge_promise
+from shortlist.report._found import compare_rules, detection_in_words, read_cases, spread_cuts
+from shortlist.report._summary import guarantee_in_words, judge_promise
 from shortlist.tables import WorkColumns, evaluate_table, recalibrate_table, select_rows
 from shortlist.tables.drift import stability_index
 from shortlist.tables.reviews import missed_in_table

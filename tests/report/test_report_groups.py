@@ -6,7 +6,7 @@ import pytest
 
 from shortlist.exceptions import TableError
 from shortlist.report import make_report, render_report
-from shortlist.report._cases import read_cases
+from shortlist.report._found import read_cases
 from shortlist.tables import evaluate_table
 
 

@@ -14,7 +14,7 @@ from made_cases import percent
 from shortlist import CapacityClassifier
 from shortlist.exceptions import TableError, TableNote
 from shortlist.report import make_report, render_report
-from shortlist.report._promise import judge_promise
+from shortlist.report._summary import judge_promise
 from shortlist.tables import select_rows
 from shortlist.tables.learned_rows import SeenRows
 

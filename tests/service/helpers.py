@@ -141,6 +141,10 @@ class PlainModel:
             item.score = 0.0 if item.error else float(item.values[0]) * self.id
         return items
 
+    def explain(self, entries):
+        """Return no reasons."""
+        return {}
+
 
 class PlainModels:
     """Gives out plain models."""
@@ -398,6 +402,7 @@ def serving(database, model_file, *, count=5, queues=None, made=None, **options)
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", port))
+        listener.listen()  # a service can be ready before the server listens
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         try:

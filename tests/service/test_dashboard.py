@@ -116,14 +116,14 @@ def test_new_cases_appear_without_a_reload(page, service):
 def test_the_lead_page_has_all_numbers(page, service):
     """Of the service itself: what is left, the backlog, who has what, and the charts."""
     page.click("nav a[href='#team']")
-    page.wait_for_selector("#people >> text=nobody")
-    service.put("/v1/reviewers/kim", json={"minutes": 60})  # who gets what nobody has
+    page.wait_for_selector("#people >> text=unassigned")
+    service.put("/v1/reviewers/kim", json={"minutes": 60})
     page.wait_for_selector("#people >> text=60 minutes")
     shown = page.inner_text("#team")
-    for text in ("left of 5 flags until", "kim", "in this period", "No other model scores"):
+    for text in ("left of 5 flags until", "kim", "in this period", "No shadow model"):
         assert text in shown
     page.click("#assign")
-    page.wait_for_selector("#team-message:text-is('0 cases assigned; nobody has 0.')")
+    page.wait_for_selector("#team-message:text-is('2 cases assigned; 0 left unassigned.')")
 
 
 def test_with_keys_the_page_asks_for_one(tmp_path, model_file, browser):

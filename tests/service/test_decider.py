@@ -8,7 +8,7 @@ import pytest
 from shortlist.online.decisions import REASONS
 from shortlist.service._decider import Request
 from shortlist.service.store import CAPACITY, MODEL, Group, PromiseError
-from tests.service.helpers import FakeClock, FaultyStore, Hand, new_queue, open_store
+from tests.service.helpers import FakeClock, FaultyStore, Hand, ask, new_queue, open_store
 
 PERIOD = 100.0
 
@@ -76,6 +76,27 @@ def test_a_repeated_case_gets_its_first_answer(queue):
     assert {(a.flag, a.threshold, a.reason, a.at) for a in (*first, *again)} == {
         (first[0].flag, first[0].threshold, first[0].reason, first[0].at)
     }
+
+
+@pytest.mark.parametrize(("usual", "together"), [(64, 4), (1, 1)])
+def test_a_small_group_waits_for_a_few_more_under_load(queue, monkeypatch, usual, together):
+    """A transaction for one case costs as much as for many; who asks alone never waits."""
+    decider, delivered = queue.hand().decider, []
+
+    def arrive(seconds):
+        for id in range(1, 4):
+            ask(decider, [(id, 1.0)])
+
+    def deliver(requests):
+        delivered.append(requests)
+        decider._closing = True
+
+    monkeypatch.setattr("shortlist.service._decider.time.sleep", arrive)
+    monkeypatch.setattr(decider, "_deliver", deliver)
+    monkeypatch.setattr(decider, "_usual", usual)
+    ask(decider, [(0, 1.0)])
+    decider._loop()
+    assert len(delivered[0]) == together
 
 
 def test_a_case_from_long_ago_gets_its_first_answer(queue):

@@ -1,5 +1,6 @@
 """Events of one entity are one case in the service, too: one slot, from the log alone."""
 
+import httpx
 import numpy as np
 import pytest
 
@@ -19,6 +20,7 @@ from tests.service.helpers import (
     open_store,
     serving,
 )
+from tests.service.killed import KilledService
 
 PERIOD, SLOTS, WINDOW, COOLDOWN, RISE = 100.0, 4, 30.0, 60.0, 1.0
 RULE = {"entity": "customer", "window": WINDOW, "cooldown": COOLDOWN, "rise": RISE}
@@ -68,7 +70,7 @@ def event(id, customer, score):
     return id, {"customer": customer, "score": float(score)}
 
 
-def check_rule(entries):
+def check_rule(entries, *, slots=SLOTS, window=WINDOW, cooldown=COOLDOWN, rise=RISE):
     """Check every entry against the rule in words, and return how many joined a case."""
     cases, flags = {}, {}
     for entry in entries:
@@ -78,19 +80,19 @@ def check_rule(entries):
             assert entry.joined is None
             continue
         since = np.inf if last is None else entry.at - last["at"]
-        rose = last is not None and entry.score >= last["highest"] + RISE
-        may_be_raised = since >= WINDOW + COOLDOWN or (since >= WINDOW and rose)
+        rose = last is not None and entry.score >= last["highest"] + rise
+        may_be_raised = since >= window + cooldown or (since >= window and rose)
         assert (entry.code == JOINED) == (not may_be_raised)
         if entry.slot is not None:
             cases[entry.entity] = {"seq": entry.seq, "at": entry.at, "highest": entry.score}
             flags[entry.period] = flags.get(entry.period, 0) + 1
             assert entry.joined is None
-        elif since < WINDOW + COOLDOWN:
+        elif since < window + cooldown:
             last["highest"] = max(last["highest"], entry.score)
             assert entry.joined == last["seq"]
         else:
             assert entry.joined is None
-    assert max(flags.values(), default=0) <= SLOTS
+    assert max(flags.values(), default=0) <= slots
     return sum(entry.code == JOINED for entry in entries)
 
 
@@ -124,6 +126,49 @@ def test_two_workers_with_faults_and_restarts_keep_one_rule(desk, seed):
     }
     assert check_rule(entries) > 10
     assert desk.problems() == []
+
+
+def test_two_services_that_are_killed_keep_one_rule(address, model_file):
+    """Processes of their own behind HTTP: late events, repeats, SIGKILL at commits."""
+    rng, wall = np.random.default_rng(5), 1.7e9
+    kept = {"window": 600.0, "cooldown": 1_200.0, "rise": 0.2}
+    with serving(address, model_file, count=12, made={"entity": "customer", **kept}):
+        pass
+    services, answers, n_killed = [KilledService(address, wall) for _ in range(2)], {}, 0
+    sent = {
+        id: {**case(id, float(rng.lognormal(4, 1)), "US"), "customer": f"c{rng.integers(6)}"}
+        for id in map(str, range(240))
+    }
+    try:
+        for service in services:
+            service.start()
+        for turn in range(60):
+            wall += float(rng.choice([0.0, 5.0, 240.0, 900.0, 5_000.0]))
+            service = services[int(rng.integers(2))]
+            service.set_clock(wall - float(rng.choice([0.0, 40.0])))  # clocks that do not agree
+            if turn % 9 == 4:
+                service.kill_soon(1, is_late=rng.random() < 0.5)
+            batch = [sent[id] for id in map(str, rng.integers(0, 240, rng.integers(1, 9)))]
+            try:
+                found = service.client.post("/v1/queues/default/decisions", json=batch)
+            except httpx.TransportError:
+                service.start_again()
+                n_killed += 1
+                found = service.client.post("/v1/queues/default/decisions", json=batch)
+            assert found.status_code == 200, found.text
+            for each, answer in zip(batch, found.json(), strict=True):
+                before = answers.setdefault(each["id"], answer)
+                assert (answer["flag"], answer["score"]) == (before["flag"], before["score"])
+    finally:
+        for service in services:
+            service.stop()
+    with opened(address, only_read=True) as store:
+        entries = store.entries_where("kind = 0 ORDER BY seq")
+        assert [found.problems for found in audit_store(store)] == [[]]
+    told = {id: answer["flag"] for id, answer in answers.items()}
+    assert {entry.case_id: entry.slot is not None for entry in entries} == told
+    assert check_rule(entries, slots=12, **kept) > 10
+    assert n_killed >= 4
 
 
 def test_an_allowance_follows_from_the_log(desk):

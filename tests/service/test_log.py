@@ -20,7 +20,7 @@ from shortlist.service.audit import audit_store, read_head
 from shortlist.service.databases import opened
 from shortlist.service.keys import NO_KEY, KeyRing, list_keys, make_key, revoke_key
 from shortlist.service.settings import QueueSettings
-from shortlist.service.store import CAPACITY, VOUCHED, Entry
+from shortlist.service.store import CAPACITY, DECISION, VOUCHED, Entry
 from tests.service import helpers
 from tests.service.helpers import FakeClock, Hand, case, new_queue, serving
 
@@ -547,7 +547,11 @@ def test_heads_audits_and_erasure_by_command(address, model_file, tmp_path):
     [made] = json.loads(run("keys", "--database", address, "--json").stdout)["keys"]
     assert (made["role"], made["state"]) == ("read", "valid")
     assert "erased cases: 1." in run(*kept).stdout
-    for content in ("", "\n", "5\n", "{}\n", "no JSON", heads.read_text() + "{}"):
+    for content in (
+        "", "\n", "5\n", "{}\n", "no JSON", heads.read_text() + "{}", "[" * 100_000,
+        '{"queues": [], "notes": [0, ""]}', '{"queues": {"default": 5}, "notes": [0, ""]}',
+        '{"queues": {"default": ["5", ""]}, "notes": [0, ""]}', '{"queues": {}, "notes": [0]}',
+    ):  # fmt: skip
         (tmp_path / "odd").write_text(content)  # with nothing to compare, nothing is proven
         odd = run("audit", address, tmp_path / "odd")
         assert (odd.exit_code, odd.stdout) == (2, "")
@@ -558,6 +562,46 @@ def test_heads_audits_and_erasure_by_command(address, model_file, tmp_path):
     with by_hand(address) as store:
         store.query("UPDATE api_key SET ends = NULL")
     assert run(*kept).exit_code == 2
+
+
+def test_old_cases_are_erased_by_command(address, model_file, tmp_path, monkeypatch):
+    """Those that were decided so many days ago, flagged or not; later ones stay."""
+    with serving(address, model_file) as client:
+        client.post(
+            "/v1/queues/default/decisions", json=[case(f"old {n}", 30.0 * n) for n in range(20)]
+        )
+        [middle] = {
+            each["at"] for each in client.get("/v1/queues/default/log").json()["entries"][3:]
+        }
+        client.post(
+            "/v1/queues/default/decisions", json=[case(f"new {n}", 30.0 * n) for n in range(20)]
+        )
+
+    def run(*words):
+        return CliRunner().invoke(app, ["serve", *map(str, words)])
+
+    (tmp_path / "heads").write_text(run("head", address).stdout)
+    later = middle + 0.0001 + 9 * 86_400
+    monkeypatch.setattr("shortlist.cli._serve.time", SimpleNamespace(time=lambda: later))
+    assert "Erased cases: 0." in run("erase", address, "--days", 10).stderr
+    assert "Erased cases: 20." in run("erase", address, "--days", 9).stderr
+    assert "Erased cases: 0." in run("erase", address, "--days", 9).stderr
+    with opened(address, only_read=True) as store:
+        entries = [each for each in store.entries(1, 0, most=100) if each.kind == DECISION]
+    assert [each.case_id.partition(" ")[0] for each in entries] == ["erased"] * 20 + ["new"] * 20
+    assert all(each.body is None and each.digest is None for each in entries[:20])
+    assert sum(each.slot is not None for each in entries[:20]) > 0
+    audited = run("audit", address, tmp_path / "heads")
+    assert (audited.exit_code, "erased cases: 20." in audited.stdout) == (0, True)
+
+
+def test_a_database_from_before_an_index_gets_it(address, model_file):
+    """With the next start, without which what is known of an entity would be searched for."""
+    with serving(address, model_file):
+        pass
+    for _ in range(2):
+        with opened(address) as store:
+            store.query("DROP INDEX log_entity_case")  # which fails if it is not there
 
 
 def test_a_running_service_can_be_audited(address, model_file):

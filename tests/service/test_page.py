@@ -182,6 +182,40 @@ def test_what_the_service_refuses_is_said(open_page):
     page.wait_for_selector("#cases .id:text-is('c00002')")
 
 
+def test_on_a_phone_a_case_does_not_hide_what_became_of_the_last_one(open_page):
+    """Refusals and what is not saved yet are seen above the case that comes next."""
+    service = FakeService()
+    page = open_page(service, width=390)
+    page.wait_for_selector("#cases li")
+    service._change = lambda rest, body: (409, {"detail": "Lee has the case."})
+    page.click("#cases li")
+    page.wait_for_selector("#case-parts h3")
+    page.keyboard.press("y")
+    page.wait_for_selector("#message.problem:has-text('Lee has the case.')", state="visible")
+    assert page.is_hidden("#list-pane")
+
+
+def test_only_what_can_be_done_is_offered(open_page):
+    """An assigned case needs no claim, a free one cannot be released, and a closed one neither."""
+    service = FakeService(2)
+    page = open_page(service)
+    page.select_option("#view", "open")
+    shown = {}
+    for place, id in enumerate(("c00000", "c00001")):  # one is mine, one is free
+        page.click(f"#cases li:has-text('{id}')")
+        page.wait_for_selector(f"#case-title:text-is('{id}')")
+        page.wait_for_selector("#case-parts h3")
+        buttons = page.locator("#actions button:visible").all_text_contents()
+        shown[place] = {text.split()[0] for text in buttons} & {"Claim", "Release", "Not for me"}
+    assert shown == {0: {"Release"}, 1: {"Claim"}}
+    page.locator("#actions [data-key=y]").click()
+    page.wait_for_selector("#message:has-text('rare')")
+    page.select_option("#view", "closed")
+    page.click("#cases li")
+    page.wait_for_selector("#case-facts:has-text('Kim: rare')")
+    assert page.locator("#actions button:visible").count() == 3
+
+
 def test_more_rows_stay_although_the_page_was_asking(open_page):
     """A list that was asked for before they came does not take them away."""
     page = open_page(FakeService(1_000))
@@ -238,15 +272,15 @@ def test_the_lead_sees_what_is_left_and_who_has_what(open_page):
     page = open_page(service, "team")
     page.wait_for_selector("#people tr:nth-child(3)")
     shown = page.inner_text("#team")
-    said = ("left of 50 flags", "50 %", "61 % to 93 %", "up to 6", "away until", "nobody")
-    for text in (*said, "in this period", "3 days ago", "scores besides: not enough evidence"):
+    said = ("left of 50 flags", "50 %", "61 % to 93 %", "up to 6", "away until", "unassigned")
+    for text in (*said, "in this period", "3 days ago", "Shadow model 2: not enough evidence"):
         assert text in shown
     for chart in ("flags-chart", "precision-chart"):
         texts = page.locator(f"#{chart} text").all_text_contents()
         assert "Nov" in " ".join(texts) or len(texts) > 5
         assert page.get_attribute(f"#{chart}", "aria-label")
     page.click("#assign")
-    page.wait_for_selector("#team-message:text-is('2 cases assigned; nobody has 1.')")
+    page.wait_for_selector("#team-message:text-is('2 cases assigned; 1 left unassigned.')")
 
 
 @pytest.mark.parametrize("name", ["review", "team"])

@@ -201,6 +201,7 @@ def test_a_probe_looks_like_every_other_case(address, model_file):
         people = {"minutes": len(seen["review"]) // 2, "absent_until": None}
         lead = {"x-api-key": keys["manage"]}
         client.put("/v1/reviewers/lee", json=people, headers=lead)
+        client.post(f"{BASE}/assignments", json={}, headers=lead)
         left = client.get(f"{BASE}/cases", headers=lead).json()["cases"]
         assigned = [each["probe"] for each in left if each["holder"] == "lee"]
         assert 0 < sum(assigned) < len(assigned)
@@ -212,6 +213,7 @@ def test_whoever_asks_gets_the_next_case(team):
     lead = team["lead"]
     lead.put(f"{BASE}/capacity", json={"staff": 10})
     lead.put("/v1/reviewers/kim", json={"minutes": 25})
+    lead.post(f"{BASE}/assignments")
     assert holders(lead) == ["kim", "kim", None, None, None]
     lead.post(f"{BASE}/releases", json={"id": "b"})
     ask = lambda who: (team[who].post(f"{BASE}/next", json={}).json()["case"] or {}).get("id")  # noqa: E731
@@ -386,11 +388,54 @@ def test_a_period_begins_once(address, monkeypatch):
     with opened(address) as store:
         row = {"name": "kim", "minutes": 9, "segments": "null", "queues": "null"}
         store.put("reviewer", row)
+        with store.write():
+            store.note(time.time(), "k", "reviewer", None, {})
         _follow(store)
         monkeypatch.setattr(store, "_start", lambda alone=False: 1 / 0)
         _follow(store)
         notes = store.query("SELECT number FROM note WHERE action = 'assignment'")
     assert len(notes) == 1
+
+
+def test_who_is_told_of_first_does_not_get_everything(team, address, monkeypatch):
+    """Leads name one after the other; assignments come by themselves from the next period on."""
+    lead, now = team["lead"], time.time()
+    flag(team["shop"], "a", "b")
+    lead.put("/v1/reviewers/kim", json={"minutes": 100})
+    lead.put("/v1/reviewers/lee", json={"minutes": 100})
+    assert holders(lead) == [None, None]
+    lead.put(f"{BASE}/capacity", json={"staff": 100})
+    assert len(lead.post(f"{BASE}/assignments", json={}).json()["assigned"]) == 2
+    assert sorted(holders(lead)) == ["kim", "lee"]
+    for id, name in (("a", "kim"), ("b", "lee")):
+        holder = name if holders(lead)[0] == "kim" else {"kim": "lee", "lee": "kim"}[name]
+        team[holder].post(f"{BASE}/releases", json={"id": id})
+    assert holders(lead) == [None, None]
+    monkeypatch.setattr("time.time", lambda: now + 86_400)
+    with opened(address) as store:
+        _follow(store)
+    assert sorted(holders(lead)) == ["kim", "lee"]
+
+
+def test_minutes_of_a_day_are_those_of_a_day_in_queues_of_other_periods(team, monkeypatch):
+    """Who reviews a queue of days and one of weeks has their minutes on each day, for both."""
+    lead, shop, kim, now = team["lead"], team["shop"], team["kim"], time.time()
+    weekly = "/v1/queues/weekly"
+    lead.put("/v1/reviewers/kim", json={"minutes": 20, "segments": ["US"]})
+    lead.put(f"{BASE}/capacity", json={"staff": 10})
+    made = lead.post("/v1/queues", json={"name": "weekly", "staff": 10, "period": 7 * 86_400.0})
+    assert made.json()["capacity"] == 7  # half of 7 days of 20 minutes
+    lead.put("/v1/reviewers/kim", json={"minutes": 20, "segments": ["US"]})
+    flag(shop, "today")
+    assert shop.post(f"{weekly}/decisions", json=case("week", 990, "US")).json()["flag"]
+    assert shop.post(f"{weekly}/decisions", json=case("more", 980, "US")).json()["flag"]
+    assert kim.post(f"{BASE}/next", json={}).json()["case"]["id"] == "today"
+    kim.post(f"{BASE}/outcomes", json={"id": "today", "rare": True})
+    first = kim.post(f"{weekly}/next", json={}).json()["case"]["id"]
+    kim.post(f"{weekly}/outcomes", json={"id": first, "rare": True})
+    assert kim.post(f"{weekly}/next", json={}).json()["case"] is None
+    monkeypatch.setattr("time.time", lambda: now + 86_400)
+    assert kim.post(f"{weekly}/next", json={}).json()["case"]["id"] in {"week", "more"} - {first}
 
 
 def test_people_of_several_queues_are_shared_out(team):

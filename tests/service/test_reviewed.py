@@ -60,6 +60,21 @@ def test_the_table_has_every_flag_with_its_latest_outcome(month, tmp_path):
     assert set(table) - set(sent) <= {*OF_LISTS}
 
 
+def test_columns_with_the_names_of_ours_are_kept_beside_them(tmp_path, model_file):
+    """What was sent as `score` is not lost, and the command says what it is called."""
+    database = tmp_path / "service.db"
+    with serving(database, model_file) as client:
+        case = {"id": "a", "amount": 900.0, "country": "US", "score": 700, "inclusion": "by phone"}
+        answer = client.post(f"{QUEUE}/decisions", json=case).json()
+        assert answer["flag"]
+    result = run("serve", "export", database, "-o", tmp_path / "reviewed.csv")
+    assert result.exit_code == 0, result.output
+    assert "called score_in_table, inclusion_in_table here" in " ".join(result.stderr.split())
+    [row] = pd.read_csv(tmp_path / "reviewed.csv").to_dict("records")
+    assert (row["score_in_table"], row["inclusion_in_table"]) == (700, "by phone")
+    assert (row["score"], row["inclusion"]) == (answer["score"], 1.0)
+
+
 def test_reviews_become_the_next_model(month, tmp_path):
     """Which decides within the capacity, and says what it cannot tell."""
     database, cases, _ = month

@@ -1,8 +1,8 @@
-"""A week of six reviewers through the HTTP API: absences, declines, releases and a crash a day."""
+"""A week of six reviewers through the HTTP API: absences, declines, releases and a kill a day."""
 
-import contextlib
 import uuid
 
+import httpx
 import numpy as np
 import pytest
 from scipy.optimize import linprog
@@ -11,6 +11,7 @@ from shortlist.service.audit import audit_store
 from shortlist.service.databases import opened
 from shortlist.service.keys import make_key
 from tests.service.helpers import FakeClock, case, serving
+from tests.service.killed import KilledService
 
 BASE = "/v1/queues/default"
 DAY, MINUTES = 86_400.0, 10  # of a case
@@ -25,58 +26,29 @@ PEOPLE = {
 }
 
 
-class CrashError(Exception):
-    """The service is gone, before or after a commit."""
-
-
 class Week:
     """The service of a week, as those see it who work with it."""
 
-    def __init__(self, address, model_file, clock, keys):
-        self.address, self.clock, self.keys = address, clock, keys
+    def __init__(self, address, clock, keys):
+        self.clock, self.keys = clock, keys
+        self.service = KilledService(address, clock.wall)
         self.rng = np.random.default_rng(2_026)
-        self.stack = contextlib.ExitStack()
-        self.crashes = 0
+        self.n_killed = 0
         self.absent = set()
         self.declined = set()
-        self.start(model_file)
-
-    def start(self, model_file=None):
-        """Start the service; it finds everything as it was."""
-        options = {"clock": self.clock.make(limit=1e9), "accept_clock": True}
-        made = {"segment": "country"}
-        self.client = self.stack.enter_context(
-            serving(self.address, model_file, count=0, made=made, **options)
-        )
-
-    def crash_soon(self):
-        """Let the service end at one of the next commits, before it or just after."""
-        store = self.client.service.store
-        finish, left, is_late = store.finish, int(self.rng.integers(0, 12)), self.rng.random() < 0.5
-
-        def crash():
-            nonlocal left
-            left -= 1
-            if left >= 0:
-                return finish()
-            if is_late:
-                finish()
-            raise CrashError
-
-        store.finish = crash
+        self.service.start()
 
     def ask(self, who, method, path, body=None, **headers):
-        """Return an answer; after a crash, start again and repeat the request."""
+        """Return an answer; if the service was killed, start it again and repeat the request."""
         headers["x-api-key"] = self.keys[who]
         path = path if path.startswith("/v1") else f"{BASE}/{path}"
-        answer = self.client.request(method, path, json=body, headers=headers)
-        if answer.status_code >= 500:
-            self.crashes += 1
-            vars(self.client.service.store).pop("finish", None)
-            self.client.service.store.close()
-            self.stack.close()
-            self.start()
-            answer = self.client.request(method, path, json=body, headers=headers)
+        self.service.set_clock(self.clock.wall)
+        try:
+            answer = self.service.client.request(method, path, json=body, headers=headers)
+        except httpx.TransportError:
+            self.service.start_again()
+            self.n_killed += 1
+            answer = self.service.client.request(method, path, json=body, headers=headers)
         assert answer.status_code < 500, answer.text
         return answer
 
@@ -145,15 +117,14 @@ def test_a_week_of_six_reviewers(address, model_file, monkeypatch):
     """No slot twice, no case lost or in two hands, minutes kept, each morning the optimum."""
     clock = FakeClock(20_000 * DAY)
     monkeypatch.setattr("time.time", lambda: clock.wall)
-    monkeypatch.setattr("shortlist.service._service._FRESH", 1e9)  # nothing but what is asked
     with serving(address, model_file, count=0, made={"segment": "country"}):
         pass
     with opened(address) as store:
         keys = {name: make_key(store, "review", person=name) for name in PEOPLE}
         keys |= {"lead": make_key(store, "manage"), "shop": make_key(store, "decide")}
-    week = Week(address, None, clock, keys)
+    week = Week(address, clock, keys)
     rng, numbers, n_assigned = week.rng, iter(range(10**6)), 0
-    with week.stack:
+    try:
         week.ask("lead", "PUT", "capacity", {"staff": MINUTES})
         for name, (minutes, segments) in PEOPLE.items():
             body = {"minutes": minutes, "segments": segments}
@@ -161,7 +132,7 @@ def test_a_week_of_six_reviewers(address, model_file, monkeypatch):
         for day in range(7):
             n_assigned += week.check_morning()
             week.check()
-            week.crash_soon()
+            week.service.kill_soon(int(rng.integers(1, 20)), is_late=rng.random() < 0.5)
             for _ in range(24):
                 clock.advance(float(rng.uniform(60, 1_800)))
                 work(week, numbers)
@@ -170,7 +141,9 @@ def test_a_week_of_six_reviewers(address, model_file, monkeypatch):
             clock.advance((day + 1 + 20_000) * DAY + 8 * 3_600 - clock.wall)
         week.check()
         closed, still = week.cases("closed"), week.cases("open")
-    assert week.crashes >= 5
+    finally:
+        week.service.stop()
+    assert week.n_killed == 7
     assert n_assigned > 10
     assert len(closed) > 30 < len(closed) + len(still)
     with opened(address) as store:

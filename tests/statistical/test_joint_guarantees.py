@@ -12,7 +12,7 @@ import pytest
 from shortlist import Capacity
 from shortlist.multiclass._capacities import JointCapacities
 from shortlist.multiclass._rule import JointRule, JointSample
-from shortlist.thresholds.segments import SegmentCapacities
+from shortlist.thresholds.samples import SegmentCapacities
 from studies.statistics.joint_guarantee import JointGuaranteeConfig, run
 
 pytestmark = pytest.mark.filterwarnings(

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from scipy.stats import betabinom
 
 from shortlist import Capacity, calibrate_threshold
-from shortlist.report._promise import expected_flags
+from shortlist.report._summary import expected_flags
 from shortlist.tables.monitor import chances_of_flags
 
 

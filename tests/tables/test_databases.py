@@ -91,8 +91,9 @@ def test_lists_are_those_of_a_file(url, table_fit, new_cases, monkeypatch):
     """In chunks as well, and from a query."""
     monkeypatch.setattr(databases, "_CHUNK_ROWS", 100)
     expected = select_rows(table_fit.model, new_cases, count=20)
-    for what in ("new_cases", "select * from new_cases where 1 = 1;"):
-        listed = select_rows(table_fit.model, DatabaseTable(f"{url}#{what}"), count=20)
+    query = "select * from new_cases where 1 = 1;"
+    for where in ((f"{url}#new_cases",), (f"{url}#{query}",), (url, query)):
+        listed = select_rows(table_fit.model, DatabaseTable(*where), count=20)
         assert [row["case"] for row in listed.rows] == [row["case"] for row in expected.rows]
 
 
@@ -118,10 +119,29 @@ def test_answers_are_appended(url, model_file, new_cases, tmp_path):
 
 def test_a_list_goes_to_a_table(url, model_file):
     """As to a file."""
-    typed = ["select", str(model_file), f"{url}#new_cases", "--count", "7", "-o", f"{url}#listed"]
+    asked = ["--query", "select * from new_cases", "--count", "7"]
+    typed = ["select", str(model_file), *asked, url, "-o", f"{url}#listed"]
     result = CliRunner().invoke(app, typed)
     assert result.exit_code == 0, result.output
     assert [rank for (rank,) in run(url, "SELECT rank FROM listed ORDER BY 1")] == [*range(1, 8)]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("sqlite:///office.db#cases", "--query", "select * from cases"),
+        ("sqlite:///office.db", "--query", " "),
+        ("sqlite:///office.db",),
+        ("cases.csv", "--query", "select * from cases"),
+        ("--reviews", "done.csv", "--query", "select * from cases"),
+    ],
+)
+def test_a_query_needs_the_address_of_a_database(words):
+    """And one without a table; a question that nobody would answer is an error."""
+    result = CliRunner().invoke(app, ["evaluate", "fraud.model", *words])
+    assert result.exit_code == 2
+    assert "is not the address of a table" in result.stderr
+    assert "with a query, leave out #" in result.stderr
 
 
 def test_answers_that_do_not_fit_leave_nothing(url, model_file, monkeypatch):
@@ -237,6 +257,18 @@ def test_types_are_exact(url):
     assert found["day"][0].date() == moment.date()
 
 
+def test_decimals_keep_all_digits(url):
+    """As numbers if these have them, and otherwise as texts, as in a file."""
+    if url.startswith("sqlite"):
+        pytest.skip("SQLite has no decimals")
+    exact = "12345678901234567.89"
+    for digits, found in ((exact, exact), ("0.10", 0.1), ("12.00", 12.0), ("7", 7)):
+        places = len(digits.partition(".")[2])
+        query = f"select cast('{digits}' as decimal(30, {places})) as price"
+        with open_table(DatabaseTable(url, query)) as source:
+            assert source.read().to_pydict() == {"price": [found]}
+
+
 def test_a_database_is_not_changed_by_reading(url):
     """A query that writes is refused, whatever it is hidden in."""
     with pytest.raises(TableError), open_table(DatabaseTable(f"{url}#delete from old_cases")):
@@ -337,6 +369,7 @@ def test_a_missing_driver_is_named(monkeypatch):
         "postgresql://ann:top@secret@localhost:1/office#cases",
         "postgresql://ann:top#secret@localhost:1/office#cases",
         "postgresql://ann:12#secret@localhost:1/office#cases",
+        "postgresql://ann:12#top secret@localhost:1/office#cases",
         "postgresql+psycopg://ann:secret@localhost:1/office#cases",
         "POSTGRESQL://ann:secret@localhost:1/office#cases",
         "mysql://ann:top@secret@localhost/office#cases",

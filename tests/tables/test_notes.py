@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from shortlist.tables._fit_notes import notes_on
 from shortlist.tables.columns import Feature
+from shortlist.tables.inspect import notes_on
 from shortlist.tables.schema import TableRows, TableSchema
 
 N = 200

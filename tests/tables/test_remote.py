@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from typer.testing import CliRunner
 
-from shortlist._core.addresses import RemoteFile, as_path
+from shortlist._core.files import RemoteFile, as_path
 from shortlist.cli import app
 from shortlist.exceptions import TableError
 from shortlist.tables import DatabaseTable, select_rows

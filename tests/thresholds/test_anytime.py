@@ -117,19 +117,42 @@ def test_what_no_walk_covers_is_refused(options, error, message):
     assert calibrate_threshold(scores, guarantee="anytime", **stated).k >= 0
 
 
+class Untrained(LogisticRegression):
+    """A model that must not be fitted."""
+
+    def fit(self, X, y):
+        """Fail, for the refusal should have come before."""
+        raise AssertionError("fitted before the promise was checked")
+
+
+@pytest.mark.parametrize(
+    ("options", "known", "message"),
+    [
+        ({"capacity": Capacity.multiple(2)}, {}, r"got Capacity\.multiple\(2\)\. Use"),
+        ({"worth": Worth.precision(0.5)}, {}, "no promised precision"),
+        ({}, {"groups": np.arange(60) // 2}, "groups cannot be combined"),
+        ({"segment_capacities": {"a": Capacity.multiple(1)}}, {"segments": ["a"] * 60}, "stated"),
+    ],
+)
+def test_a_classifier_refuses_before_it_fits_a_model(options, known, message):
+    """A fit may take an hour; what cannot be promised is said at once."""
+    options = {"capacity": Capacity.fraction(0.1), "guarantee": "anytime"} | options
+    model = CapacityClassifier(Untrained(), **options)
+    with pytest.raises(ValueError, match=message):
+        model.fit(np.linspace(0, 1, 60)[:, np.newaxis], np.arange(60) % 6 == 0, **known)
+
+
 def test_samples_that_are_drawn_anew_are_refused():
     """Of more than a million rows, others are drawn as the table grows."""
     sample = CalibrationSample(np.arange(1_000_001.0))
     with pytest.raises(ValueError, match="up to 1,000,000 calibration items"):
-        Terms("anytime").thresholds([sample], Capacity.fraction(0.1), 0.95)
+        Terms("anytime").thresholds([sample], Capacity.fraction(0.1))
 
 
 def test_folds_are_refused():
     """Each fold has a sample of its own, which does not grow."""
     with pytest.raises(ValueError, match="needs one model with one threshold"):
-        Terms("anytime").thresholds(
-            [CalibrationSample(np.arange(9.0))] * 2, Capacity.fraction(0.1), 0.95
-        )
+        Terms("anytime").thresholds([CalibrationSample(np.arange(9.0))] * 2, Capacity.fraction(0.1))
 
 
 def test_the_search_ends_at_its_limits():

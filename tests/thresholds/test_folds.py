@@ -14,8 +14,7 @@ from shortlist._core.ranking import Cut, flag_above, lift
 from shortlist.exceptions import InsufficientCalibrationWarning
 from shortlist.thresholds.guarantees import Place, tail_mean
 from shortlist.thresholds.rules import Rule, _compare
-from shortlist.thresholds.samples import CalibrationSample
-from shortlist.thresholds.segments import SegmentCapacities
+from shortlist.thresholds.samples import CalibrationSample, SegmentCapacities
 from shortlist.thresholds.terms import Terms
 
 quiet = pytest.mark.filterwarnings("ignore::shortlist.exceptions.InsufficientCalibrationWarning")
@@ -199,7 +198,7 @@ def test_a_fold_without_items_keeps_a_budget_of_work(guarantee, max_effort, per_
     full, empty = samples_of([30, 0])
     samples = [replace(full, efforts=np.full(30, 2.0)), replace(empty, efforts=np.empty(0))]
     terms = Terms(guarantee, max_effort=max_effort)
-    found = terms.thresholds(samples, budget, 0.95)[1]
+    found = terms.thresholds(samples, budget)[1]
     assert (found.effort_spent, found.max_effort) == (0, 2)
     most = min(per_item / 2, 1)
     assert chance_of_a_flag(found, 0.0, 0.5) <= most
@@ -214,4 +213,4 @@ def test_efforts_that_differ_between_folds_need_a_bound():
         for each, effort in zip(samples_of([1, 1]), (1.0, 8.0), strict=True)
     ]
     with pytest.raises(ValueError, match="need max_effort"):
-        Terms().thresholds(samples, Capacity.effort(10, per=10), 0.95)
+        Terms().thresholds(samples, Capacity.effort(10, per=10))

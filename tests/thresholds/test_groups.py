@@ -11,10 +11,11 @@ from scipy.stats import norm
 
 from shortlist import Capacity, calibrate_threshold
 from shortlist._core.ids import hash_ids, lots_of, number_groups
+from shortlist._core.labels import ReferencePrevalence
 from shortlist._core.ranking import flag_above
 from shortlist.exceptions import InsufficientCalibrationWarning
 from shortlist.thresholds import terms
-from shortlist.thresholds.samples import CalibrationSample, ReferencePrevalence
+from shortlist.thresholds.samples import CalibrationSample
 from shortlist.thresholds.terms import Terms
 
 TENTH = Capacity.fraction(0.1)
@@ -46,7 +47,7 @@ def test_a_new_group_is_flagged_no_more_than_the_capacity(percent, seed, monkeyp
                 lambda self, seed, rows=rows: replace(self.take(rows), groups=None),
             )
             upper, lower, share = (
-                Terms().thresholds([sample], Capacity.fraction(percent / 100), 0.95)[0].cuts
+                Terms().thresholds([sample], Capacity.fraction(percent / 100))[0].cuts
             )
             surely, perhaps = (
                 flag_above(scores[own], cut, keys[own].__getitem__) for cut in (upper, lower)
@@ -129,7 +130,7 @@ def test_groups_of_different_sizes_use_nine_tenths_of_the_capacity():
 def test_the_part_of_the_capacity_that_large_groups_leave(scores, part):
     """Two of six items are above the capacity; the first three of them are one group."""
     sample = CalibrationSample(np.array(scores, float), groups=np.array([0, 0, 0, 1, 2, 3]))
-    (found,) = Terms()._calibrations([sample], Capacity.fraction(Fraction(1, 3)), 0.95)
+    (found,) = Terms()._calibrations([sample], Capacity.fraction(Fraction(1, 3)))
     assert float(found._part_of_capacity()) == pytest.approx(part)
 
 
@@ -317,7 +318,7 @@ def test_lots_have_nothing_to_do_with_rows_that_come_back():
             here = np.array(order)
             keys, groups = hash_ids(rows[here], seed=seed), np.array([0, 0, 1, 1])[here]
             sample = CalibrationSample(rows[here] * 1.0, keys, groups=groups, keyed_by_ids=False)
-            (found,) = Terms("confident", 1 - error, seed=seed).thresholds([sample], c, 1 - error)
+            (found,) = Terms("confident", 1 - error, seed=seed).thresholds([sample], c)
             rate = found.flag_with_keys(every, hash_ids(every, seed=seed).__getitem__).mean()
             exceeded.append(rate > 0.5)
     assert 0 < np.mean(exceeded) <= error

@@ -29,7 +29,7 @@ def one_by_one(terms, samples, capacity):
         for item, unit in enumerate(units):
             others = list(samples)
             others[fold] = sample.take(np.flatnonzero(units != unit))
-            found = terms.thresholds(others, capacity, terms.confidence)[fold]
+            found = terms.thresholds(others, capacity)[fold]
             keys = sample.keys_of and sample.take(np.array([item])).keys_of
             flags += found.flag_with_keys(sample.scores[[item]], keys).tolist()
     return np.array(flags)
@@ -111,7 +111,7 @@ def test_the_part_of_all_groups_judges_none_of_them_otherwise():
         terms, capacity = Terms(seed=seed), Capacity.fraction(0.05)
         flagged = terms.flags_without_own([sample], capacity, [sample.keys_of])
         seen.append((np.bincount(of, flagged) / np.bincount(of)).mean())
-        found = terms.thresholds([sample], capacity, 0.95)[0]
+        found = terms.thresholds([sample], capacity)[0]
         upper, lower = norm.sf([found.value, found.lower_value], scale=np.sqrt(2))
         new.append((1 - found.share) * upper + found.share * lower)
     assert abs(np.mean(seen) / np.mean(new) - 1) < 0.03
@@ -132,6 +132,6 @@ def test_where_labels_make_the_threshold_all_items_are_judged_by_it():
     scores, keys = rng.normal(size=200), rng.random(200)
     sample = CalibrationSample(scores, keys, is_rare=scores + rng.normal(size=200) > 1.5)
     terms, capacity = Terms(worth=Worth.precision(0.5)), Capacity.fraction(0.3)
-    (found,) = terms.thresholds([sample], capacity, 0.95)
+    (found,) = terms.thresholds([sample], capacity)
     flagged = terms.flags_without_own([sample], capacity, [sample.keys_of])
     assert_array_equal(flagged, found.flag_with_keys(scores, sample.keys_of))

@@ -2,45 +2,30 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
+import inspect
+import json
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
-#: The extra of `pip install 'shortlist[...]'` that brings each optional package.
-EXTRAS = {
-    "confluent_kafka": "kafka",
-    "dask": "dask",
-    "distributed": "dask",
-    "fsspec": "remote",
-    "imblearn": "smote",
-    "jinja2": "cli",
-    "lightgbm": "boosting",
-    "matplotlib": "plots",
-    "msgspec": "cli",
-    "onnx": "onnx",
-    "openpyxl": "excel",
-    "onnxruntime": "onnx",
-    "pandas": "cli",
-    "psycopg": "sql",
-    "duckdb": "sql",
-    "pyarrow": "cli",
-    "pyspark": "spark",
-    "rich": "cli",
-    "skops": "cli",
-    "sqlalchemy": "sql",
-    "typer": "cli",
-    "uvicorn": "service",
+_PACKAGES = {
+    "boosting": ("lightgbm",),
+    "cli": ("jinja2", "msgspec", "pandas", "pyarrow", "rich", "skops", "typer"),
+    "dask": ("dask", "distributed"),
+    "excel": ("openpyxl",),
+    "kafka": ("confluent_kafka",),
+    "onnx": ("onnx", "onnxruntime"),
+    "plots": ("matplotlib",),
+    "remote": ("fsspec",),
+    "service": ("uvicorn",),
+    "smote": ("imblearn",),
+    "spark": ("pyspark",),
+    "sql": ("psycopg", "duckdb", "sqlalchemy"),
 }
-
-# skops asks scikit-learn for all its estimators, which imports every one of its modules, and these
-# import PyTorch, Dask and pytest where they are installed: up to a second, and 200 MB.
-_NOT_NEEDED_BY_SKOPS = (
-    "sklearn.externals.array_api_compat.torch",
-    "sklearn.externals.array_api_compat.dask",
-    "pytest",
-)
+#: The extra of `pip install 'shortlist[...]'` that brings each optional package.
+EXTRAS = {package: extra for extra, packages in _PACKAGES.items() for package in packages}
 
 
 def load_extra(module: str, *, needed_for: str, otherwise: str = "") -> Any:
@@ -67,19 +52,38 @@ def load_extra(module: str, *, needed_for: str, otherwise: str = "") -> Any:
         ) from error
 
 
-def load_skops() -> Any:
-    """Import the reader and writer of model files, without what it does not need."""
-    with _left_out(*_NOT_NEEDED_BY_SKOPS):
+def load_skops(*, whole: bool = False) -> Any:
+    """Import the reader and writer of model files.
+
+    skops trusts all estimators of scikit-learn, and imports every one of its modules to list them,
+    which takes longer than a small fit. Unless the `whole` list is needed, this is a copy apart
+    from the one that others import: it trusts those that are imported already.
+    """
+    if whole or "skops.io" in sys.modules:
         return load_extra("skops.io", needed_for="Reading or writing model files")
+    return _skops_apart()
 
 
-@contextmanager
-def _left_out(*modules: str) -> Iterator[None]:
-    """Make the import of modules fail for a while, unless they have been imported already."""
-    absent = [module for module in modules if module not in sys.modules]
-    sys.modules.update(dict.fromkeys(absent))  # type: ignore[arg-type]
+@functools.cache
+def _skops_apart() -> Any:
+    utils: Any = importlib.import_module("sklearn.utils")
+    whole_list = utils.all_estimators
+    utils.all_estimators = _imported_estimators
     try:
-        yield
+        skops = load_skops(whole=True)
+        # Indented lines take longer to write than the rest of a file.
+        plain = SimpleNamespace(loads=json.loads, dumps=lambda state, **_: json.dumps(state))
+        sys.modules["skops.io._persist"].json = plain  # type: ignore[attr-defined]
+        return skops
     finally:
-        for module in absent:
-            del sys.modules[module]
+        utils.all_estimators = whole_list
+        for name in [name for name in sys.modules if name.partition(".")[0] == "skops"]:
+            del sys.modules[name]
+
+
+def _imported_estimators() -> list[tuple[str, type]]:
+    classes = [importlib.import_module("sklearn.base").BaseEstimator]
+    for each in classes:  # subclasses of subclasses, too
+        classes += each.__subclasses__()
+    public = {each for each in classes[1:] if not each.__name__.startswith(("_", "Base"))}
+    return [(each.__name__, each) for each in public if not inspect.isabstract(each)]

@@ -20,15 +20,10 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from . import scoring
 from .arrays import Rows
+from .documented import DocumentedMixin
 from .labels import without_gaps
-from .scoring import (
-    out_of_bag_scores,
-    routing_enabled,
-    slice_fit_params,
-    take_rows,
-    with_out_of_bag,
-)
 from .validation import check_count
 
 #: Scores rows by a fitted model.
@@ -234,9 +229,9 @@ def _fit_and_score(
 ) -> tuple[Any, Unseen]:
     """Fit on the first part of the rows, and score the other one."""
     train, rows = parts
-    params = slice_fit_params(X, fit_params, indices=train)
-    model.fit(take_rows(X, train), y[train], **params)
-    return model, Unseen(rows, score(model, take_rows(X, rows)))
+    params = scoring.slice_fit_params(X, fit_params, indices=train)
+    model.fit(scoring.take_rows(X, train), y[train], **params)
+    return model, Unseen(rows, score(model, scoring.take_rows(X, rows)))
 
 
 class Unseen(NamedTuple):
@@ -319,8 +314,8 @@ def fit_out_of_bag(
             "groups are not possible with cv='oob': the trees that have not seen an item have seen "
             "other items of its group. Use cv=0.25 or cv=5, which leave whole groups out."
         )
-    model = with_out_of_bag(clone(estimator)).fit(X, y, **fit_params)
-    scores = out_of_bag_scores(model, rare_label=rare_label)
+    model = scoring.with_out_of_bag(clone(estimator)).fit(X, y, **fit_params)
+    scores = scoring.out_of_bag_scores(model, rare_label=rare_label)
     rows = np.flatnonzero(~np.isnan(scores))
     return TrainedModels([model], [Unseen(rows, scores[rows])])
 
@@ -330,7 +325,7 @@ def route(classifier: Any, y: Any, params: dict[str, Any], groups: Any = None) -
     grouped = {} if groups is None else {"groups": groups}
     models = {name: Bunch(fit=params) for name in ("estimator", "list_estimator")}
     routed = Bunch(**models, splitter=Bunch(split=grouped))
-    if routing_enabled():
+    if scoring.routing_enabled():
         routed = process_routing(classifier, "fit", **grouped, **params)
     weights = routed.estimator.fit.get("sample_weight")
     if weights is not None:
@@ -346,7 +341,7 @@ def take_trained(model: Any, X: Any, params: dict[str, Any], score: Score) -> Tr
     return TrainedModels([model], [Unseen(np.arange(len(scores)), scores)])
 
 
-class WrapperMixin:
+class WrapperMixin(DocumentedMixin):
     """What scikit-learn asks of a classifier with a classifier inside."""
 
     estimator: Any

@@ -8,6 +8,7 @@ probability at most `error` (Markov). So does the average capital of several gam
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,6 +52,15 @@ def proportion_interval(successes: float, trials: float, *, error: float = 0.05)
         float(clopper_pearson_lower(successes, trials, error=error / 2)),
         float(clopper_pearson_upper(successes, trials, error=error / 2)),
     )
+
+
+def largest(holds: Callable[[int], bool], most: int) -> int:
+    """Return the largest number up to `most` for which a promise holds; -1 always does."""
+    low, high = -1, most
+    while low < high:
+        k = (low + high + 1) // 2
+        low, high = (k, high) if holds(k) else (low, k - 1)
+    return low
 
 
 # --- sums of numbers that are mostly 0, by betting -------------------------------------------

@@ -1,15 +1,17 @@
-"""Which label is the rare one, and where it stands."""
+"""Which label is the rare one, where it stands, and how frequent it is."""
 
 from __future__ import annotations
 
 import warnings
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .arrays import Mask, Rows
 from .ids import is_missing, values_of
+from .intervals import clopper_pearson_lower
 
 #: The largest balanced samples that scikit-learn asks every classifier to fit: with names as
 #: labels, and with numbers.
@@ -103,3 +105,48 @@ def rarest_label(y: NDArray[Any], *, counted: Counted | None = None, on_tie: str
             raise ValueError(tie)
         warnings.warn(f"{tie} {labels[rarest[-1]]!r} is taken.", UserWarning, stacklevel=5)
     return labels[rarest[-1]]
+
+
+class ReferencePrevalence(NamedTuple):
+    """The prevalence that a multiple refers to: as stated, or else the share in labelled items.
+
+    `counts` are rare and all labelled items; `independent` those of one item of each group, which
+    a lower bound rests on.
+    """
+
+    stated: Any = None
+    counts: tuple[int, int] | None = None
+    independent: tuple[int, int] = (0, 1)
+
+    @classmethod
+    def of_labels(
+        cls, is_rare: Mask | None, groups: Rows | None = None, *, seed: int = 0
+    ) -> ReferencePrevalence:
+        """Count the rare items, and those of one item of each group, drawn by lot."""
+        if is_rare is None:
+            return cls()
+        drawn = is_rare
+        if groups is not None:
+            shuffled = np.random.default_rng(seed % 2**64).permutation(groups.size)
+            drawn = is_rare[shuffled[np.unique(groups[shuffled], return_index=True)[1]]]
+        of_all, of_drawn = ((int(np.count_nonzero(each)), each.size) for each in (is_rare, drawn))
+        return cls(None, of_all, of_drawn)
+
+    @property
+    def share(self) -> EstimatedShare | None:
+        """The share of rare items among the labelled ones, exactly; None without labels."""
+        return None if self.counts is None else EstimatedShare(*self.counts)
+
+    @property
+    def value(self) -> Any:
+        """The prevalence, or None where it is not known."""
+        return self.share if self.stated is None else self.stated
+
+    @property
+    def is_estimated(self) -> bool:
+        """Whether the prevalence was counted in labels, and not stated."""
+        return self.stated is None and self.counts is not None
+
+    def lower_bound(self, *, error: float) -> EstimatedShare:
+        """Return what the share in the population exceeds, except with probability `error`."""
+        return EstimatedShare(float(clopper_pearson_lower(*self.independent, error=error)))

@@ -9,16 +9,16 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from .arrays import Doubles
+from .arrays import Doubles, Rows
 
 #: `code` is twice the place of the number that is compared, plus 1 if a missing one goes left.
 NODE = np.dtype([("value", np.float64), ("code", np.int32), ("left", np.int32)])
 #: LightGBM takes what is not larger for 0.
 TINY = float(np.float32(1e-35))
-_AT_ONCE = 8  # trees that are walked together
+# Loading the compiled code takes as long as so many walks of a row through a tree.
+_FEW_WALKS = 20_000
 
 
 class Unsupported(Exception):
@@ -118,10 +118,22 @@ def packed(trees: list[GrownTree], firsts: list[int]) -> tuple[NDArray[Any], NDA
     nodes = np.empty(sum(sizes), dtype=NODE)
     roots = np.cumsum([0, *sizes])[:-1].astype(np.int64)
     for root, tree, first in zip(roots.tolist(), trees, firsts, strict=True):
-        left, right = tree.left.astype(np.int64), tree.right.astype(np.int64)
-        codes = (tree.feature.astype(np.int64) + first) * 2 + tree.missing_left
-        _pack(left, right, codes, tree.value, nodes, root)
+        order = _level_by_level(tree)
+        own, left = nodes[root : root + order.size], tree.left[order]
+        is_inner = left >= 0
+        own["value"] = tree.value[order]
+        own["code"] = (tree.feature[order] + first) * 2 + tree.missing_left[order]
+        own["left"] = np.where(is_inner, root - 1 + 2 * np.cumsum(is_inner), -1)
     return nodes, roots
+
+
+def _level_by_level(tree: GrownTree) -> Rows:
+    """Return the nodes of a tree from the root down, the two children of a node together."""
+    levels = [np.zeros(1, dtype=np.intp)]
+    while levels[-1].size:
+        inner = levels[-1][tree.left[levels[-1]] >= 0]
+        levels.append(np.column_stack([tree.left[inner], tree.right[inner]]).ravel())
+    return np.concatenate(levels)
 
 
 def unpacked(nodes: NDArray[Any], roots: NDArray[np.int64]) -> list[GrownTree]:
@@ -136,46 +148,21 @@ def unpacked(nodes: NDArray[Any], roots: NDArray[np.int64]) -> list[GrownTree]:
     return trees
 
 
-@njit(cache=True)
-def _pack(left, right, codes, values, nodes, start):
-    """Write a tree level by level, the two children of a node beside each other."""
-    order = np.empty(left.size, np.int64)
-    order[0] = 0
-    end = 1
-    for k in range(left.size):
-        old = order[k]
-        nodes[start + k].value = values[old]
-        nodes[start + k].code = codes[old]
-        if left[old] < 0:
-            nodes[start + k].left = -1
-        else:
-            nodes[start + k].left = start + end
-            order[end] = left[old]
-            order[end + 1] = right[old]
-            end += 2
+def mean_leaves(nodes: NDArray[Any], roots: NDArray[np.int64], X: Doubles) -> Doubles:
+    """Return the mean over all trees for each row; a few walks need no compiled code."""
+    sums = np.zeros(len(X))
+    if roots.size * len(X) > _FEW_WALKS:
+        from .walks import add_leaves
 
-
-@njit(cache=True)
-def add_leaves(nodes, roots, sums_of, X, sums):
-    """Walk down several trees at once: while one waits for memory, the others go on."""
-    at = np.empty(_AT_ONCE, np.int64)
-    for first in range(0, roots.size, _AT_ONCE):
-        n_trees = min(_AT_ONCE, roots.size - first)
-        for i in range(X.shape[0]):
-            at[:n_trees] = roots[first : first + n_trees]
-            is_going = True
-            while is_going:
-                is_going = False
-                for k in range(n_trees):
-                    node = at[k]
-                    left = nodes[node].left
-                    if left < 0:
-                        continue
-                    is_going = True
-                    code = nodes[node].code
-                    number = X[i, code >> 1]
-                    is_missing, goes_left = number != number, (code & 1) == 1
-                    goes_right = not goes_left if is_missing else number > nodes[node].value
-                    at[k] = left + np.int64(goes_right)
-            for k in range(n_trees):  # in their order
-                sums[sums_of[first + k], i] += nodes[at[k]].value
+        add_leaves(nodes, roots, np.zeros(roots.size, dtype=np.int64), X, sums[None])
+        return sums / roots.size
+    for root in roots.tolist():  # in their order, as the compiled code adds them
+        at, going = np.full(len(X), root), np.arange(len(X))
+        while going.size:
+            here = nodes[at[going]]
+            going, here = going[here["left"] >= 0], here[here["left"] >= 0]
+            asked = X[going, here["code"] >> 1]
+            goes_right = np.where(np.isnan(asked), here["code"] & 1 == 0, asked > here["value"])
+            at[going] = here["left"] + goes_right
+        sums += nodes["value"][at]
+    return sums / roots.size

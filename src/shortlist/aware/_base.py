@@ -12,6 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._core.arrays import Doubles, Mask
+from .._core.documented import DocumentedMixin
 from .._core.folds import forget, restored_on_error, two_classes
 from .._core.labels import find_rare, rare_share
 from .._core.ranking import cut_after, nth_largest
@@ -27,7 +28,7 @@ _CLEAR = 2.0  # standard errors
 _ENOUGH_FLAGS, _MOST_WIDENING, _WIDEST = 150, 5, 0.05
 
 
-class CapacityAwareBase(ClassifierMixin, BaseEstimator):
+class CapacityAwareBase(DocumentedMixin, ClassifierMixin, BaseEstimator):
     """A binary classifier that learns its score for a capacity.
 
     A subclass has three methods. `_check_params` checks all parameters but `capacity`, `rare_label`

@@ -6,6 +6,7 @@ scores are averaged over numbers of rounds that double; later trees therefore co
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +25,7 @@ _PER_DOUBLING = 2
 _LIGHTEST, _HEAVIEST = 0.01, 1000.0
 
 
+@dataclass(eq=False, repr=False)
 class CapacityAwareBoostingClassifier(CapacityAwareBase):
     r"""Boosted trees, weighted and stopped for detection at a capacity.
 
@@ -109,26 +111,15 @@ class CapacityAwareBoostingClassifier(CapacityAwareBase):
 
     _takes_gaps = True
 
-    def __init__(
-        self,
-        capacity: Capacity | None = None,
-        *,
-        max_rounds: int = 400,
-        learning_rate: float = 0.03,
-        num_leaves: int = 3,
-        cv: int = 5,
-        oob_score: bool = False,
-        rare_label: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.capacity = capacity
-        self.max_rounds = max_rounds
-        self.learning_rate = learning_rate
-        self.num_leaves = num_leaves
-        self.cv = cv
-        self.oob_score = oob_score
-        self.rare_label = rare_label
-        self.random_state = random_state
+    capacity: Capacity | None = None
+    _: KW_ONLY
+    max_rounds: int = 400
+    learning_rate: float = 0.03
+    num_leaves: int = 3
+    cv: int = 5
+    oob_score: bool = False
+    rare_label: Any = None
+    random_state: Any = None
 
     def _check_params(self) -> None:
         if not 0 < float(check_number("learning_rate", self.learning_rate)) <= 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from math import ceil
 from numbers import Integral
 from typing import Any
@@ -25,6 +26,7 @@ _MAX_FEATURES = 0.6
 _SHARE_OF_SMALL = 0.8
 
 
+@dataclass(eq=False, repr=False)
 class CapacityAwareForestClassifier(CapacityAwareBase):
     """A forest with large leaves, or with small ones where they detect more at a capacity.
 
@@ -120,26 +122,15 @@ class CapacityAwareForestClassifier(CapacityAwareBase):
 
     _takes_gaps = True
 
-    def __init__(
-        self,
-        capacity: Capacity | None = None,
-        *,
-        n_estimators: int = 300,
-        min_samples_leaf: float = 0.01,
-        fall_back: bool = True,
-        oob_score: bool = False,
-        rare_label: Any = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.capacity = capacity
-        self.n_estimators = n_estimators
-        self.min_samples_leaf = min_samples_leaf
-        self.fall_back = fall_back
-        self.oob_score = oob_score
-        self.rare_label = rare_label
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    capacity: Capacity | None = None
+    _: KW_ONLY
+    n_estimators: int = 300
+    min_samples_leaf: float = 0.01
+    fall_back: bool = True
+    oob_score: bool = False
+    rare_label: Any = None
+    random_state: Any = None
+    n_jobs: int | None = None
 
     def _check_params(self) -> None:
         check_count("n_estimators", self.n_estimators, at_least=4)

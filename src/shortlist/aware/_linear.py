@@ -7,6 +7,7 @@ of :math:`\ell(s_i - t(s))` over rare items, and its gradient has a part for the
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -110,6 +111,7 @@ class Lagrangian:
 # --- the classifier ---
 
 
+@dataclass(eq=False, repr=False)
 class CapacityAwareLinearClassifier(CapacityAwareBase):
     r"""A linear, readable score with weights learned for detection at a capacity.
 
@@ -182,18 +184,11 @@ class CapacityAwareLinearClassifier(CapacityAwareBase):
 
     _loss = staticmethod(detection_loss)
 
-    def __init__(
-        self,
-        capacity: Capacity | None = None,
-        *,
-        C: float = 0.5,
-        rare_label: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.capacity = capacity
-        self.C = C
-        self.rare_label = rare_label
-        self.random_state = random_state
+    capacity: Capacity | None = None
+    _: KW_ONLY
+    C: float = 0.5
+    rare_label: Any = None
+    random_state: Any = None
 
     def _check_params(self) -> None:
         check_positive("C", self.C)

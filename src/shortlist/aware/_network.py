@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
 from math import ceil
 from typing import Any
@@ -30,6 +31,7 @@ _FLAT = 1e-4  # scores with a smaller deviation count as constant
 _ALPHAS, _N_FOLDS = (0.03, 0.3), 3
 
 
+@dataclass(eq=False, repr=False)
 class CapacityAwareNetworkClassifier(CapacityAwareBase):
     r"""Small neural networks trained for detection within a capacity: a Lagrangian relaxation.
 
@@ -108,26 +110,15 @@ class CapacityAwareNetworkClassifier(CapacityAwareBase):
     [(3, 8, 16), (3, 16, 1)]
     """
 
-    def __init__(
-        self,
-        capacity: Capacity | None = None,
-        *,
-        hidden_layer_sizes: Any = (16,),
-        alpha: Any = "auto",
-        C: float = 0.3,
-        n_members: int = 3,
-        max_iter: int = 150,
-        rare_label: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.capacity = capacity
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.alpha = alpha
-        self.C = C
-        self.n_members = n_members
-        self.max_iter = max_iter
-        self.rare_label = rare_label
-        self.random_state = random_state
+    capacity: Capacity | None = None
+    _: KW_ONLY
+    hidden_layer_sizes: Any = (16,)
+    alpha: Any = "auto"
+    C: float = 0.3
+    n_members: int = 3
+    max_iter: int = 150
+    rare_label: Any = None
+    random_state: Any = None
 
     def _check_params(self) -> None:
         check_positive("C", self.C)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +25,7 @@ _FEWEST_FOLDS = 3  # of which a swap leaves one out
 _ROWS_AT_A_TIME = 1 << 14
 
 
+@dataclass(eq=False, repr=False)
 class CapacityAwareSVC(CapacityAwareBase):
     r"""A support vector machine reduced to the support vectors that detect most at a capacity.
 
@@ -137,32 +139,18 @@ class CapacityAwareSVC(CapacityAwareBase):
     (10, 50)
     """
 
-    def __init__(
-        self,
-        capacity: Capacity | None = None,
-        *,
-        C: float = 1.0,
-        gamma: Any = "scale",
-        max_support: int = 30,
-        tie_break: str = "wider",
-        selection: str = "cross-fit",
-        n_swaps: int = 5,
-        fall_back: bool = True,
-        oob_score: bool = False,
-        rare_label: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.capacity = capacity
-        self.C = C
-        self.gamma = gamma
-        self.max_support = max_support
-        self.tie_break = tie_break
-        self.selection = selection
-        self.n_swaps = n_swaps
-        self.fall_back = fall_back
-        self.oob_score = oob_score
-        self.rare_label = rare_label
-        self.random_state = random_state
+    capacity: Capacity | None = None
+    _: KW_ONLY
+    C: float = 1.0
+    gamma: Any = "scale"
+    max_support: int = 30
+    tie_break: str = "wider"
+    selection: str = "cross-fit"
+    n_swaps: int = 5
+    fall_back: bool = True
+    oob_score: bool = False
+    rare_label: Any = None
+    random_state: Any = None
 
     def _check_params(self) -> None:
         check_option("tie_break", self.tie_break, TIE_BREAKS)

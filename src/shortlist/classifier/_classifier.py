@@ -7,11 +7,11 @@ calibration has made, which judges them.
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from html import escape
 from numbers import Real
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,29 +25,34 @@ from .._core import folds, scoring
 from .._core.arrays import Floats, Mask, Rows, TieKeys
 from .._core.formatting import number
 from .._core.ids import Columns, check_ids, columns_of, number_groups, repeats_of
-from .._core.labels import count_labels, find_rare
+from .._core.labels import ReferencePrevalence, count_labels, find_rare
 from .._core.probing import check_probe
+from .._core.segments import segment_codes
 from .._core.validation import check_confidence, check_option, check_seed
 from .._core.work import check_efforts, check_values
-from ..capacity import Capacity, check_capacity, check_efforts_suit
+from ..capacity import (
+    Capacity,
+    capacity_in_words,
+    check_capacity,
+    check_efforts_suit,
+    largest_effort,
+)
 from ..exceptions import CapacityError
 from ..metrics import detection_at_capacity
-from ..online import Controller
-from ..thresholds import CalibratedThreshold
-from ..thresholds.promise import (
-    TIES,
-    capacity_in_words,
-    check_folds,
-    check_guarantee,
-    guarantee_of,
-    promise_in_words,
-)
+from ..thresholds import CalibratedThreshold, promise
 from ..thresholds.rules import Decisions, Rule, keys_of
-from ..thresholds.samples import CalibrationSample, ReferencePrevalence, RowFacts
-from ..thresholds.segments import SegmentCapacities, check_segment_capacities, segment_codes
-from ..thresholds.terms import Terms, largest_effort
+from ..thresholds.samples import (
+    CalibrationSample,
+    RowFacts,
+    SegmentCapacities,
+    check_segment_capacities,
+)
+from ..thresholds.terms import Terms
 from ..worth import check_worth
 from ._controllers import controller_of
+
+if TYPE_CHECKING:
+    from ..online import Controller
 
 _FOLDS, _HELD_OUT = 10, 0.5  # with cv="auto"
 _CALIBRATION_FOLDS = 5
@@ -65,6 +70,7 @@ def _model_has(method: str) -> Any:
     return check
 
 
+@dataclass(eq=False, repr=False)
 class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     r"""Flag as many rare items as a follow-up capacity allows, with any classifier inside.
 
@@ -257,50 +263,28 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
     50
     """
 
+    estimator: Any
+    _: KW_ONLY
     capacity: Any
-    classes_: NDArray[Any]
-    rare_label_: Any
-    rule_: Rule
-    _columns: Columns = None
-
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        capacity: Capacity | None,
-        rare_label: Any = None,
-        prevalence: Any = None,
-        segment_capacities: dict[Any, Capacity | None] | None = None,
-        default_segment_capacity: Capacity | None = None,
-        cv: Any = "auto",
-        list_estimator: Any = None,
-        guarantee: str = "expected",
-        confidence: float = 0.95,
-        n_batches: int = 1,
-        ties: str = "hash",
-        response_method: str = "auto",
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        worth: Any = None,
-        max_effort: float | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.capacity = capacity
-        self.rare_label = rare_label
-        self.prevalence = prevalence
-        self.segment_capacities = segment_capacities
-        self.default_segment_capacity = default_segment_capacity
-        self.cv = cv
-        self.list_estimator = list_estimator
-        self.guarantee = guarantee
-        self.confidence = confidence
-        self.n_batches = n_batches
-        self.ties = ties
-        self.response_method = response_method
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.worth = worth
-        self.max_effort = max_effort
+    rare_label: Any = None
+    prevalence: Any = None
+    segment_capacities: dict[Any, Capacity | None] | None = None
+    default_segment_capacity: Capacity | None = None
+    cv: Any = "auto"
+    list_estimator: Any = None
+    guarantee: str = "expected"
+    confidence: float = 0.95
+    n_batches: int = 1
+    ties: str = "hash"
+    response_method: str = "auto"
+    random_state: Any = None
+    n_jobs: int | None = None
+    worth: Any = None
+    max_effort: float | None = None
+    classes_: NDArray[Any] = field(init=False)
+    rare_label_: Any = field(init=False)
+    rule_: Rule = field(init=False)
+    _columns: Columns = field(init=False, default=None)
 
     @classmethod
     def as_in_paper(cls, estimator: Any, *, b: float, prevalence: float, **params: Any) -> Self:
@@ -375,13 +359,13 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
             if repeats.matter and not refused:
                 facts = replace(facts, groups=repeats.groups)
         terms = self._terms(ReferencePrevalence.of_labels(is_rare, facts.groups, seed=seed), seed)
-        self._check_possible(segments, facts, terms)
+        self._check_possible(segments, facts, terms, is_rare)
+        keys = self._tie_keys(facts, seed)
         models = self._models(is_rare, facts, terms)
         self.estimators_, unseen = self._fit_models(models, X, y, is_rare, params, seed, groups)
         folds.remember_features(self, self.estimators_[0])
         self.out_of_fold_scores_, self.folds_ = folds.aligned_with_rows(unseen, scoring.n_rows(X))
         options: Any = {"is_rare": is_rare, "out_of_bag": self._is_out_of_bag}
-        keys = self._tie_keys(facts, seed)
         samples = [
             CalibrationSample.of(scores, rows, facts, tie_keys=keys, **options)
             for rows, scores in unseen
@@ -398,9 +382,6 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
                 "No capacity was given. Pass capacity=Capacity.fraction(0.02), say, or "
                 "segment_capacities."
             )
-        for limit in self._limits(segments):
-            check_guarantee(self.guarantee, limit, self.n_batches)
-        check_option("ties", self.ties, TIES)
         check_confidence(self.confidence)
         check_option("response_method", self.response_method, ("auto", *scoring.RESPONSE_METHODS))
         folds.check_cv_option(self.cv, words=("auto", "oob", "prefit"))
@@ -423,7 +404,7 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
 
     def _limits(self, segments: SegmentCapacities | None) -> list[Capacity]:
         limits = [self.capacity, *(segments.limits if segments else [])]
-        return [limit for limit in limits if limit is not None]
+        return [check_capacity(limit) for limit in limits if limit is not None]
 
     def _terms(self, labels: ReferencePrevalence, seed: int) -> Terms:
         """Return what is promised, about the prevalence in labels or the one that was stated."""
@@ -438,11 +419,17 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
         )
 
     def _check_possible(
-        self, segments: SegmentCapacities | None, facts: RowFacts, terms: Terms
+        self,
+        segments: SegmentCapacities | None,
+        facts: RowFacts,
+        terms: Terms,
+        is_rare: Mask | None,
     ) -> None:
         """Raise an error for a capacity that cannot be kept, before any model is fitted."""
         limits = self._limits(segments)
         for limit in limits:
+            labelled = is_rare is not None and limit is self.capacity
+            terms.check(limit, labelled=labelled, grouped=facts.groups is not None)
             if limit.kind == "effort":
                 largest_effort(limit, facts.efforts, self.max_effort)
             else:
@@ -452,7 +439,8 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
 
     def _tie_keys(self, facts: RowFacts, seed: int) -> TieKeys | None:
         """Return keys, which are prepared only if there are ties; None if ties are left out."""
-        return None if self.ties == "exclude" else lambda tied: keys_of(facts, seed)(tied)
+        excluded = check_option("ties", self.ties, promise.TIES) == "exclude"
+        return None if excluded else lambda tied: keys_of(facts, seed)(tied)
 
     # --- which rows a model learns from, and which it scores unseen ------------------------------
 
@@ -468,7 +456,7 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
     def _cv(self) -> Any:
         """What `cv` stands for."""
         if isinstance(self.cv, str) and self.cv == "auto":
-            guarantee = guarantee_of(self.guarantee)
+            guarantee = promise.guarantee_of(self.guarantee)
             return _FOLDS if guarantee.fold_place and not guarantee.surely else _HELD_OUT
         return self.cv
 
@@ -576,7 +564,7 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
             splits = folds.splits_of(self._cv, X, y, split_params, groups=groups)
         if len(splits) == 1:
             self._check_no_list_estimator()
-        check_folds(self.guarantee, len(splits))
+        promise.check_folds(self.guarantee, [len(unseen) for _, unseen in splits])
         return splits
 
     # --- predicting ------------------------------------------------------------------------------
@@ -882,7 +870,7 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
         if (capacities is None) != (self.rule_.segments is None):
             raise CapacityError("Segments cannot come or go in recalibration. Fit again.")
         self.rule_.check_work(facts)
-        self._check_possible(capacities, facts, terms)
+        self._check_possible(capacities, facts, terms, is_rare)
         rows = np.arange(scores.size)
         sample = CalibrationSample.of(scores, rows, facts, tie_keys=tie_keys, is_rare=is_rare)
         self.rule_ = Rule([sample], self.capacity, terms, capacities)
@@ -954,7 +942,7 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
     @property
     def promise_(self) -> str:
         """What holds for the flags of single items, and what for lists, in plain words."""
-        return promise_in_words(self.rule_)
+        return promise.promise_in_words(self.rule_)
 
     @property
     def calibration_scores_(self) -> Floats:

@@ -7,12 +7,13 @@ from typing import Any
 
 from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError
-from ..online import BudgetController, Controller, QuantileTracker
 from ..thresholds.rules import Rule
 
 
-def controller_of(rule: Rule, capacity: Capacity | None, options: dict[str, Any]) -> Controller:
+def controller_of(rule: Rule, capacity: Capacity | None, options: dict[str, Any]) -> Any:
     """Return a controller for the capacity, or that of the rule, from its calibration scores."""
+    from ..online import BudgetController, QuantileTracker  # compiled, and only needed here
+
     if rule.segments is not None:
         raise CapacityError(
             "A controller keeps one capacity, and this classifier has one for each segment. "

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 def check(
     model: options.Model,
     data: options.Data,
+    query: options.Query = None,
     read: options.Read = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -31,16 +32,14 @@ def check(
 
     with shell.progress("Reading and scoring"):
         result = check_table(shell.open_model(model), data, reading=options.read_options(read))
-    if as_json:
-        shell.print_json(result)
-    else:
-        shell.tell((), result.findings)
+    if not shell.printed_json(as_json, result):
         _print(result)
     if result.has_drifted:
         raise typer.Exit(shell.DRIFT)
 
 
 def _print(result: TableCheck) -> None:
+    shell.tell((), result.findings)
     share = result.n_flagged / result.n_items
     typer.echo(
         f"{result.n_flagged:,} of {counted(result.n_items, 'case')} would be flagged "

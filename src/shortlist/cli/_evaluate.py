@@ -22,9 +22,7 @@ _A_FEW = 0.01
 
 def evaluate(
     model: options.Model,
-    data: Annotated[
-        options.Table | None, typer.Argument(metavar="[DATA]", parser=options.path)
-    ] = None,
+    data: Annotated[options.Table | None, options.table("[DATA]")] = None,
     target: options.Column = None,
     find: options.Number = None,
     segment: options.Column = None,
@@ -39,6 +37,7 @@ def evaluate(
     budget: options.Number = None,
     worth: options.Number = None,
     unit: str = "units",
+    query: options.Query = None,
     read: options.Read = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -99,7 +98,10 @@ def evaluate(
             reading=reading,
             **options.same_named({**asked, "challenger": other}, missed_in_table),
         )
-        _print_missed(missed, as_json)
+        if not shell.printed_json(as_json, missed):
+            _print_missed(missed)
+        if missed.has_fallen:
+            raise typer.Exit(shell.FALLEN)
         return
     assert data is not None
     work = options.work_from(value, effort, worth, budget, unit)
@@ -110,12 +112,8 @@ def evaluate(
     if seen is not None and seen.in_words is not None and seen.n_seen > _A_FEW * seen.n_items:
         shell.say("Warning" if seen.is_surprising else "Note", seen.in_words)
     shell.tell((), result.findings)
-    if as_json:
-        shell.print_json(result)
-    else:
+    if not shell.printed_json(as_json, result):
         _print_evaluation(result)
-        _print_needed(result)
-        _print_groups(result)
 
 
 # --- what is found ---
@@ -149,6 +147,8 @@ def _print_evaluation(result: Evaluation) -> None:
         f"{counted(reviewer.found, 'more rare case')} in this table; by the slope of the "
         f"smoothed curve, about {number(reviewer.expected)}."
     )
+    _print_needed(result)
+    _print_groups(result)
 
 
 def _validity(result: Evaluation) -> str:
@@ -228,17 +228,12 @@ def _print_groups(result: Evaluation) -> None:
 # --- what is missed ---
 
 
-def _print_missed(result: MissedResult, as_json: bool) -> None:
+def _print_missed(result: MissedResult) -> None:
     estimate = result.estimate
-    if as_json:
-        shell.print_json(result)
-    else:
-        for period, each in estimate.by_period.items():
-            typer.echo(f"{period}: {each}")
-        typer.echo(str(estimate))
-        if estimate.challenger is not None:
-            typer.echo(str(estimate.challenger))
-        if result.has_fallen:
-            typer.echo(result.verdict)
+    for period, each in estimate.by_period.items():
+        typer.echo(f"{period}: {each}")
+    typer.echo(str(estimate))
+    if estimate.challenger is not None:
+        typer.echo(str(estimate.challenger))
     if result.has_fallen:
-        raise typer.Exit(shell.FALLEN)
+        typer.echo(result.verdict)

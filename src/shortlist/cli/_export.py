@@ -9,7 +9,7 @@ import typer
 
 from .._core.files import check_writable
 from ._options import AsJson, Model, NewFile
-from ._shell import open_model, print_json
+from ._shell import open_model, printed_json
 
 if TYPE_CHECKING:
     from ..models.onnx_export import OnnxExport
@@ -27,9 +27,7 @@ def export(model: Model, out: NewFile, as_json: AsJson = False) -> None:
     from ..tables.model_file import export_model
 
     exported = export_model(open_model(model), out)
-    if as_json:
-        print_json({"out": str(out), **vars(exported)})
-    else:
+    if not printed_json(as_json, {"out": str(out), **vars(exported)}):
         _print(exported, out)
 
 

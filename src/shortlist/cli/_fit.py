@@ -54,6 +54,7 @@ def fit(
     jobs: Annotated[int | None, typer.Option(metavar="N")] = None,
     unlabelled: options.File = None,
     drop: options.Columns = None,
+    query: options.Query = None,
     read: options.Read = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -143,9 +144,8 @@ def fit(
         )
     save_model(result.model, out)
     shell.tell(result.card.notes)
-    if as_json:
-        shell.print_json({"model": str(out), **_numbers(result, out)})
-    else:
+    numbers = {"model": str(out), **_numbers(result, out)}
+    if not shell.printed_json(as_json, numbers):
         _print(result, out)
 
 

@@ -36,6 +36,7 @@ def flag(
     budget: options.Number = None,
     worth: options.Number = None,
     act: options.Number = None,
+    query: options.Query = None,
     read: options.Read = None,
     as_json: options.AsJson = False,
 ) -> None:

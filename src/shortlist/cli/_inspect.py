@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
 
 def inspect(
-    file: Annotated[options.Table, typer.Argument(metavar="FILE", parser=options.path)],
+    file: Annotated[options.Table, options.table("FILE")],
     drop: options.Columns = None,
+    query: options.Query = None,
     read: options.Read = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -40,9 +41,7 @@ def inspect(
 
     reading = options.read_options(read, drop, but=())
     found: Any = inspect_table(file, reading=reading) if is_table(file) else describe_model(file)
-    if as_json:
-        shell.print_json(found)
-    else:
+    if not shell.printed_json(as_json, found):
         (_print_table if "table" in found else _print_model)(found)
 
 
@@ -99,9 +98,9 @@ def _print_model(content: dict[str, Any]) -> None:
 
 def _facts(content: dict[str, Any], card: ModelCard, schema: TableSchema) -> dict[str, Any]:
     """Return what is known about a model, by names; nothing for what it does not have."""
-    from ..capacity import Capacity
+    from ..capacity import Capacity, capacity_in_words
     from ..tables import WorkColumns
-    from ..thresholds.promise import capacity_in_words, guarantee_in_short
+    from ..thresholds.promise import guarantee_in_short
 
     capacity, work = Capacity.from_json(content["capacity"]), schema.work or WorkColumns()
     share = f", {shell.percent(content['capacity_fraction'])} of all cases"

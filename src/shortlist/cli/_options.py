@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .._core.addresses import as_path, without_user
+from .._core.files import as_path, without_user
 from .._core.formatting import number
 
 if TYPE_CHECKING:
@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 HELP = {
     "model": "A model file made by fit.",
     "data": "A table (.csv, .tsv, .txt, .jsonl, .ndjson, all of these also with .gz; .xlsx, .xlsm, "
-    ".parquet, .pq), or a folder with its parts; - reads CSV from standard input.",
+    ".parquet, .pq), or a folder with its parts; - reads CSV from standard input. Or an address, "
+    "such as sqlite:///office.db#cases.",
+    "query": "What to read from a database, such as shortlist inspect sqlite:///office.db --query "
+    "'select * from cases where day = 7'.",
     "out": "Write here, such as -o list.xlsx: .csv, .xlsx, .parquet or .jsonl.",
     "as_json": "Print JSON, for scripts.",
     "target": "The column with the labels, such as --target fraud. Default: that of the fit.",
@@ -90,12 +93,22 @@ def _number(text: str) -> float:
         raise typer.BadParameter(f"{text!r} is not a number such as 0.06{hint}") from None
 
 
-def path(text: str) -> Any:
+def path(text: str, query: str | None = None) -> Any:
     """Return a file, or a table of a database."""
     try:
-        return as_path(text)
+        return as_path(text, query)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
+
+
+def table(metavar: str) -> Any:
+    """Return an argument: a table, or what --query finds, which is known before all arguments."""
+
+    def asked(context: typer.Context, text: str | None) -> Any:
+        query = context.params["query"]
+        return None if text is None and query is None else path(text or "", query)
+
+    return typer.Argument(metavar=metavar, parser=str, callback=asked)
 
 
 def _here(text: str) -> Path:
@@ -110,7 +123,9 @@ class Table(Any):
 
 
 Model = Annotated[Path, typer.Argument(metavar="MODEL", parser=_here)]
-Data = Annotated[Table, typer.Argument(metavar="DATA", parser=path)]
+#: A table to read, of a command that has a `query` as well; it gets both as one.
+Data = Annotated[Table, table("DATA")]
+Query = Annotated[str | None, _taking("SQL", is_eager=True)]
 NewFile = Annotated[Path, _taking("FILE", "--out", "-o", parser=_here)]
 OtherModel = Annotated[Path | None, _taking("FILE", parser=_here)]
 NewTable = Annotated[Table, _taking("FILE", "--out", "-o", parser=path)]

@@ -28,6 +28,7 @@ def recalibrate(
     guarantee: options.Guarantee = None,
     confidence: options.Number = None,
     target: options.Column = None,
+    query: options.Query = None,
     read: options.Read = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -66,9 +67,7 @@ def recalibrate(
         )
     save_model(result.model, out)
     shell.tell(result.notes, result.findings)
-    if as_json:
-        shell.print_json({"model": str(out), **_numbers(result)})
-    else:
+    if not shell.printed_json(as_json, {"model": str(out), **_numbers(result)}):
         _print(result, out)
 
 

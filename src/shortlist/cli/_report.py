@@ -20,6 +20,7 @@ def report(
     segment: options.Column = None,
     reviews: options.File = None,
     period: options.Text = None,
+    query: options.Query = None,
     read: options.Read = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -61,9 +62,7 @@ def report(
         page = render_report(summary)
     with write_whole(out) as file:
         file.write(page.encode("utf-8"))
-    if as_json:
-        shell.print_json({"out": str(out), **summary})
-    else:
+    if not shell.printed_json(as_json, {"out": str(out), **summary}):
         _print(summary, out)
 
 

@@ -39,6 +39,7 @@ def select(
     precision: options.Number = None,
     reasons: bool = True,
     act: options.Number = None,
+    query: options.Query = None,
     read: options.Read = None,
     as_json: options.AsJson = False,
 ) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import json
-import logging
 import os
 import time
 from contextlib import AbstractContextManager
@@ -89,16 +89,17 @@ def serve(
     restored
         The database comes from a backup: give no flags until the next period.
     """
-    logging.basicConfig(format="%(levelname)s: %(message)s")
     queues = _queues(model, count, budget, queue)
     from ..service.settings import ServiceConfig, check_extra
 
     check_extra()
     from ..service.keys import list_keys
+    from ..service.logs import set_up_log
     from ..service.setup import prepare
     from ..service.supervisor import run_service
     from ..service.webhook import check_webhook
 
+    say = set_up_log(os.environ.get("SHORTLIST_LOG", "text"))
     if "://" not in database:
         Path(database).parent.mkdir(parents=True, exist_ok=True)
     models = prepare(
@@ -112,10 +113,9 @@ def serve(
         known = list_keys(store)
     needed = bool(known) or not _is_loopback(host)
     if needed and all(key["state"] != "valid" for key in known):
-        typer.echo(
+        say(
             "There is no valid key: every request is refused until somebody makes one with "
-            "shortlist serve keys decide",
-            err=True,
+            "shortlist serve keys decide"
         )
     config = ServiceConfig(
         database,
@@ -124,8 +124,13 @@ def serve(
         accept_clock=accept_clock,
         webhook=check_webhook(webhook, os.environ.get("SHORTLIST_WEBHOOK_SECRET", "")),
     )
+
+    def on_ready(host: str, port: int) -> None:
+        shown = f"[{host}]" if ":" in host else host
+        say(f"Serving on http://{shown}:{port} (process {os.getpid()}). Ctrl-C stops.")
+
     raise typer.Exit(
-        run_service(config, host=host, port=port, workers=workers, models=models, on_ready=_say)
+        run_service(config, host=host, port=port, workers=workers, models=models, on_ready=on_ready)
     )
 
 
@@ -165,11 +170,6 @@ def _is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
-
-
-def _say(host: str, port: int) -> None:
-    shown = f"[{host}]" if ":" in host else host
-    typer.echo(f"Serving on http://{shown}:{port} (process {os.getpid()}). Ctrl-C stops.", err=True)
 
 
 def keys(
@@ -348,12 +348,14 @@ def _heads_in(file: Path | None) -> list[Any]:
     """Return the lines of a file with heads; one that has none would prove nothing."""
     if file is None:
         return []
-    try:
+    import msgspec
+
+    from ..service.audit import Head
+
+    with contextlib.suppress(ValueError, RecursionError, msgspec.MsgspecError):
         heads = [json.loads(line) for line in file.read_text().splitlines() if line.strip()]
-        if heads and all({"queues", "notes"} <= head.keys() for head in heads):
+        if msgspec.convert(heads, list[Head]):
             return heads
-    except (ValueError, AttributeError):
-        pass
     raise ValueError(f"{file} must hold lines that shortlist serve head has printed, at least one.")
 
 

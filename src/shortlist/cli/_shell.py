@@ -140,6 +140,13 @@ def print_json(content: Any, *, err: bool = False) -> None:
     typer.echo(json.dumps(to_plain(content), allow_nan=False), err=err)
 
 
+def printed_json(as_json: bool, content: Any) -> bool:
+    """Print a result for scripts if that was asked for; return whether it was."""
+    if as_json:
+        print_json(content)
+    return as_json
+
+
 def print_table(cells: Cells, rows: Iterable[Any], **options: Any) -> None:
     """Print items of dicts, or attributes, each with a format or a function that writes it."""
     shown = [row if isinstance(row, dict) else vars(row) for row in rows]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core.arrays import Floats, Mask
-from .._core.extras import load_extra
+from .._core.arrow import pa
 from .._core.ids import tie_keys_of
 from .._core.ranking import lift
 from ..classifier import CapacityClassifier
@@ -150,7 +150,6 @@ class _DecidedRows:
 
     def __call__(self, block: Any) -> Any:
         """Return kept columns, and those that the model adds."""
-        pa = load_extra("pyarrow", needed_for="Scoring a large table")
         added, table = self._say(block), block.select(self.kept)
         for name in self.said:
             values = np.asarray(added[name], dtype=np.float64 if SAID[name] == "double" else bool)

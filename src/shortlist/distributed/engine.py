@@ -12,10 +12,13 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from .._core.arrow import pa
 from .._core.extras import load_extra
 from .._core.files import write_whole
 from ..exceptions import TableError
 from ..tables.read import files_of
+
+dataset = load_extra("pyarrow.dataset", needed_for="Reading large tables")
 
 #: The most rows of a block of scores, and of a block of whole rows.
 BLOCK, FEW = 1 << 20, 1 << 16
@@ -99,12 +102,11 @@ def check_columns(engine: Engine, table: Any, **roles: str | None) -> None:
 
 
 def _is_number(kind: Any) -> bool:
-    types = load_extra("pyarrow.types", needed_for="Reading large tables")
-    return bool(types.is_floating(kind) or types.is_integer(kind))
+    return bool(pa.types.is_floating(kind) or pa.types.is_integer(kind))
 
 
 def _is_id(kind: Any) -> bool:
-    types = load_extra("pyarrow.types", needed_for="Reading large tables")
+    types = pa.types
     if types.is_dictionary(kind):
         kind = kind.value_type
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_integer(kind))
@@ -140,7 +142,6 @@ def table_schema(
     free: Iterable[str] = (),
 ) -> Any:
     """Return the Arrow schema of some columns of a table, or of all, with others added."""
-    pa = load_extra("pyarrow", needed_for="Reading large tables")
     types = engine.column_types(table)
     names = list(types) if kept is None else kept
     new = [(name, pa.type_for_alias(kind)) for name, kind in added.items()]
@@ -173,7 +174,6 @@ def _as_array(column: Any, name: str) -> Any:
 
 def blocks_of(batches: Iterable[Any], size: int = BLOCK) -> Iterator[Any]:
     """Join Arrow batches to tables of about so many rows at most."""
-    pa = load_extra("pyarrow", needed_for="Reading large tables")
     waiting: list[Any] = []
     n_waiting = 0
     for batch in batches:
@@ -191,7 +191,6 @@ def ranked(rows: Any, score: str) -> Any:
     columns = as_columns(rows, [score, TIE_KEY])
     scores = np.asarray(columns[score], dtype=np.float64)
     order = np.lexsort((columns[TIE_KEY], -scores))
-    pa = load_extra("pyarrow", needed_for="Reading large tables")
     numbers = pa.array(np.arange(1, rows.num_rows + 1))
     return rows.take(pa.array(order)).drop_columns([TIE_KEY]).append_column("rank", numbers)
 
@@ -208,13 +207,12 @@ class LocalEngine(Engine):
 
     def opened(self, table: Any, *, passes: int = 1) -> Any:
         """Return an Arrow dataset of a path, a folder or Arrow."""
-        arrow = load_extra("pyarrow.dataset", needed_for="Reading large tables")
-        if isinstance(table, arrow.Dataset):
+        if isinstance(table, dataset.Dataset):
             return table
         if isinstance(table, (str, Path)):
-            return arrow.dataset(str(table), format=_format_of(Path(table)))
+            return dataset.dataset(str(table), format=_format_of(Path(table)))
         try:
-            return arrow.dataset(table)
+            return dataset.dataset(table)
         except TypeError:
             raise TableError(
                 "table must be the path of a file or folder, an Arrow dataset or an Arrow table; "
@@ -248,13 +246,11 @@ class LocalEngine(Engine):
 
     def map_rows(self, plan: Plan) -> Any:
         """Return the rows of a plan as one Arrow table."""
-        pa = load_extra("pyarrow", needed_for="Reading large tables")
         return pa.concat_tables([plan.schema.empty_table(), *self._mapped(plan)])
 
     def write_rows(self, plan: Plan, out: Path) -> None:
         """Write the rows of a plan to a Parquet file, whole or not at all."""
-        parquet = load_extra("pyarrow.parquet", needed_for="Writing large tables")
-        with write_whole(out) as file, parquet.ParquetWriter(file, plan.schema) as writer:
+        with write_whole(out) as file, pa.parquet.ParquetWriter(file, plan.schema) as writer:
             for rows in self._mapped(plan):
                 writer.write_table(rows)
 
@@ -270,8 +266,8 @@ class LocalEngine(Engine):
         """Return the rows with a score from one number to another; all, if they are not doubles."""
         if str(table.schema.field(score).type) != "double":
             return table  # Arrow refuses to round large whole numbers
-        field = load_extra("pyarrow.dataset", needed_for="Reading large tables").field(score)
-        return table.filter((field >= low) & (field <= high))
+        column = dataset.field(score)
+        return table.filter((column >= low) & (column <= high))
 
     def in_order(self, rows: Any, score: str) -> Any:
         """Return the rows of a list in order."""
@@ -291,13 +287,12 @@ def _format_of(path: Path) -> str:
     return _FORMATS[first.suffix.lower()]
 
 
-def _scanning(dataset: Any) -> dict[str, Any]:
+def _scanning(table: Any) -> dict[str, Any]:
     """Return how to read: columns of local Parquet files are not buffered as a whole.
 
     That would take as much memory as the column, and three times as long.
     """
-    format = getattr(getattr(dataset, "format", None), "default_extname", None)
-    if format != "parquet" or dataset.filesystem.type_name != "local":
+    format = getattr(getattr(table, "format", None), "default_extname", None)
+    if format != "parquet" or table.filesystem.type_name != "local":
         return {}
-    arrow = load_extra("pyarrow.dataset", needed_for="Reading large tables")
-    return {"fragment_scan_options": arrow.ParquetFragmentScanOptions(pre_buffer=False)}
+    return {"fragment_scan_options": dataset.ParquetFragmentScanOptions(pre_buffer=False)}

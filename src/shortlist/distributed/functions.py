@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from .._core.extras import load_extra
+from .._core.arrow import pa
 from .._core.ids import hash_ids
+from .._core.labels import ReferencePrevalence
 from .._core.ranking import Cut
 from .._core.validation import check_seed
 from ..capacity import Capacity, check_capacity
@@ -19,7 +20,6 @@ from ..tables import TableModel
 from ..tables.measure import Evaluation, check_find
 from ..thresholds import CalibratedThreshold
 from ..thresholds.calibrate import calibrate_counts
-from ..thresholds.samples import ReferencePrevalence
 from ..thresholds.terms import Terms
 from ._models import ModelRows, measure_model, plan_rows
 from ._ranks import ALL, Order, Ranks
@@ -278,7 +278,6 @@ class Functions:
 
 def listed_rows(block: Any, *, order: Order, cuts: dict[Any, Cut]) -> Any:
     """Keep the rows of an Arrow table before cuts, and add the key that orders tied rows."""
-    pa = load_extra("pyarrow", needed_for="Selecting from a large table")
     columns = as_columns(block, order.columns)
     listed = order.before(columns, cuts)
     keys = hash_ids(columns[str(order.id)][listed], seed=order.seed)

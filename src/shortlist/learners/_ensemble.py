@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -16,6 +17,7 @@ from sklearn.utils.validation import (
 )
 
 from .._core.arrays import Doubles, Mask, Rows
+from .._core.documented import DocumentedMixin
 from .._core.folds import check_labels, two_classes
 from .._core.labels import find_rare, rare_share
 from .._core.validation import check_option, check_sample_weight, check_seed
@@ -40,7 +42,8 @@ T = TypeVar("T")
 ByForm = dict[str, dict[str, T]]
 
 
-class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
+@dataclass(eq=False, repr=False)
+class CapacityEnsembleClassifier(DocumentedMixin, ClassifierMixin, BaseEstimator):
     r"""Rank rows by the mean log-odds of a few different models, none of them tuned.
 
     Boosted trees, extremely randomised trees, a random forest, a small neural network and a
@@ -135,24 +138,14 @@ class CapacityEnsembleClassifier(ClassifierMixin, BaseEstimator):
     True
     """
 
-    def __init__(
-        self,
-        capacity: Capacity | None = None,
-        *,
-        rare_label: Any = None,
-        members: tuple[str, ...] = tuple(MEMBERS),
-        size: str = "default",
-        memory: Any = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.capacity = capacity
-        self.rare_label = rare_label
-        self.members = members
-        self.size = size
-        self.memory = memory
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    capacity: Capacity | None = None
+    _: KW_ONLY
+    rare_label: Any = None
+    members: tuple[str, ...] = tuple(MEMBERS)
+    size: str = "default"
+    memory: Any = None
+    random_state: Any = None
+    n_jobs: int | None = None
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit all members.

@@ -7,6 +7,7 @@ features, its logarithms are wrong by 1 to 5 %. The kernels are therefore added 
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -19,12 +20,14 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._core.arrays import Doubles
+from .._core.documented import DocumentedMixin
 from .._core.validation import check_positive
 
 _MOST_NUMBERS = 1 << 20  # held in memory at once
 
 
-class KernelDensityClassifier(ClassifierMixin, BaseEstimator):
+@dataclass(eq=False, repr=False)
+class KernelDensityClassifier(DocumentedMixin, ClassifierMixin, BaseEstimator):
     r"""Classify by Gaussian kernel density estimates of each class.
 
     With two classes, `decision_function` is :math:`\log \hat f_1 - \log \hat f_0` plus the log
@@ -72,9 +75,9 @@ class KernelDensityClassifier(ClassifierMixin, BaseEstimator):
     True
     """
 
-    def __init__(self, bandwidth: Any = "scott", *, factor: float = 1.0) -> None:
-        self.bandwidth = bandwidth
-        self.factor = factor
+    bandwidth: Any = "scott"
+    _: KW_ONLY
+    factor: float = 1.0
 
     def fit(self, X: Any, y: Any) -> Self:
         """Estimate the density of each class.

@@ -8,6 +8,7 @@ quotients are kept within [1e-6, 1 - 1e-6] and passed through a kernel (Hechenbi
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -20,6 +21,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._core.arrays import Doubles, Mask, Rows
+from .._core.documented import DocumentedMixin
 from .._core.labels import find_rare, rare_share
 from .._core.validation import check_count, check_option
 from ..capacity import Capacity, check_capacity
@@ -33,7 +35,8 @@ _SPARE = 4  # candidates beyond those requested, among which near ties are settl
 _MOST_NUMBERS = 1 << 22  # held in memory at once
 
 
-class KernelKNeighborsClassifier(ClassifierMixin, BaseEstimator):
+@dataclass(eq=False, repr=False)
+class KernelKNeighborsClassifier(DocumentedMixin, ClassifierMixin, BaseEstimator):
     r"""Classify by the weighted votes of nearest neighbours, with the weights of R's kknn.
 
     Parameters
@@ -93,18 +96,11 @@ class KernelKNeighborsClassifier(ClassifierMixin, BaseEstimator):
     True
     """
 
-    def __init__(
-        self,
-        n_neighbors: Any = 5,
-        *,
-        capacity: Capacity | None = None,
-        tie_break: str = "largest",
-        rare_label: Any = None,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.capacity = capacity
-        self.tie_break = tie_break
-        self.rare_label = rare_label
+    n_neighbors: Any = 5
+    _: KW_ONLY
+    capacity: Capacity | None = None
+    tie_break: str = "largest"
+    rare_label: Any = None
 
     def fit(self, X: Any, y: Any) -> Self:
         """Store the training data, and choose the number of neighbours if there are several.

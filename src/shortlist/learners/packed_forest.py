@@ -39,9 +39,7 @@ class PackedForest:
     def _shares(self, X: Any) -> Doubles:
         numbers = X.toarray() if sparse.issparse(X) else np.asarray(X)
         numbers = np.ascontiguousarray(numbers, dtype=np.float32).astype(np.float64)
-        sums, sums_of = np.zeros((1, len(numbers))), np.zeros(self.roots.size, dtype=np.int64)
-        core.add_leaves(self.nodes, self.roots, sums_of, numbers, sums)
-        return sums[0] / self.roots.size
+        return core.mean_leaves(self.nodes, self.roots, numbers)
 
     @property
     def is_sound(self) -> bool:

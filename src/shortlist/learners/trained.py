@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -16,6 +17,7 @@ def _has(method: str) -> Any:
     return lambda model: hasattr(model.estimator, method)
 
 
+@dataclass(eq=False, repr=False)
 class TrainedModel(ClassifierMixin, BaseEstimator):
     """A trained classifier whose rare label becomes True, and all others False.
 
@@ -39,18 +41,11 @@ class TrainedModel(ClassifierMixin, BaseEstimator):
     [False, True]
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        rare_label: Any,
-        *,
-        columns: list[str] | None = None,
-        missing: str | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.rare_label = rare_label
-        self.columns = columns
-        self.missing = missing
+    estimator: Any
+    rare_label: Any
+    _: KW_ONLY
+    columns: list[str] | None = None
+    missing: str | None = None
 
     @property
     def classes_(self) -> NDArray[np.bool_]:

@@ -170,7 +170,7 @@ def adjusted_detection_interval(
 
 
 def adjusted_detection_of_counts(
-    *, n_items: int, n_rare: int, n_flagged: int, n_found: int, capacity: Capacity
+    n_items: int, n_rare: int, n_flagged: int, n_found: int, *, capacity: Capacity
 ) -> tuple[float, Interval]:
     """Return the adjusted detection rate and its interval at 95 %, from four counts."""
     counts = Counts(n_items, n_rare, n_flagged, n_found, n_rare)

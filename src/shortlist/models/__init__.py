@@ -9,10 +9,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .files import trusted_types
-from .scorer import compile_scorer
 
 if TYPE_CHECKING:
     from .onnx_export import compare_onnx, export_onnx
+    from .scorer import compile_scorer
 
 __all__ = ["compare_onnx", "compile_scorer", "export_onnx", "trusted_types"]
 
@@ -21,4 +21,5 @@ def __getattr__(name: str) -> Any:
     """Import what needs ONNX when it is first used."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(".onnx_export", __name__), name)
+    place = ".scorer" if name == "compile_scorer" else ".onnx_export"
+    return getattr(import_module(place, __name__), name)

@@ -22,22 +22,10 @@ from scipy.special import expit
 
 from .._core.arrays import Doubles
 from .._core.scoring import score_classes
-from .._core.trees import TINY, add_leaves, packed
+from .._core.trees import TINY, packed
+from .._core.walks import add_leaves
+from . import blueprint
 from ._columns import NAN, Vocabulary
-from .blueprint import (
-    ACTIVATIONS,
-    Asked,
-    Layers,
-    Leaf,
-    Logistic,
-    LogOdds,
-    Node,
-    Sum,
-    Trees,
-    Weighted,
-    is_exact,
-    leaves_of,
-)
 
 #: The largest relative error of one operation.
 _UNIT = 2.0**-53
@@ -53,11 +41,11 @@ class Refused(Exception):
 class Compiled:
     """A blueprint as a function of rows of plain values."""
 
-    def __init__(self, node: Node) -> None:
-        leaves = leaves_of(node)
+    def __init__(self, node: blueprint.Node) -> None:
+        leaves = blueprint.leaves_of(node)
         self._columns = _Columns(leaves)
-        trees = [leaf for leaf in leaves if isinstance(leaf, Trees)]
-        others = [leaf for leaf in leaves if not isinstance(leaf, Trees)]
+        trees = [leaf for leaf in leaves if isinstance(leaf, blueprint.Trees)]
+        others = [leaf for leaf in leaves if not isinstance(leaf, blueprint.Trees)]
         first = self._columns.places
         self._forest = _Forest(trees, [first[id(leaf)] for leaf in trees])
         self._others = [_LEAVES[type(leaf)](leaf, first[id(leaf)]) for leaf in others]
@@ -79,7 +67,7 @@ class _Columns:
     `places` says where those of each leaf begin.
     """
 
-    def __init__(self, leaves: list[Leaf]) -> None:
+    def __init__(self, leaves: list[blueprint.Leaf]) -> None:
         self._vocabulary = Vocabulary([each for leaf in leaves for each in leaf.features])
         lists = {(id(leaf.features), _reading(leaf)): leaf.features for leaf in leaves}
         starts = np.cumsum([0, *map(len, lists.values())]).tolist()
@@ -109,9 +97,9 @@ class _Columns:
 _SINGLE, _TINY_IS_ZERO, _NO_GAPS = 1, 2, 4
 
 
-def _reading(leaf: Leaf) -> int:
+def _reading(leaf: blueprint.Leaf) -> int:
     """Return how a leaf reads numbers."""
-    if not isinstance(leaf, Trees):
+    if not isinstance(leaf, blueprint.Trees):
         return 0
     rounding = {"none": 0, "single": _SINGLE, "tiny": _TINY_IS_ZERO}[leaf.rounding]
     return rounding + _NO_GAPS * (not leaf.takes_gaps)
@@ -149,7 +137,7 @@ def _prepare(values, sources, starts, missing, stages, table, readings, out):
 class _Forest:
     """All trees of a model; returns the sum of each leaf of the blueprint."""
 
-    def __init__(self, leaves: list[Trees], places: list[int]) -> None:
+    def __init__(self, leaves: list[blueprint.Trees], places: list[int]) -> None:
         trees = [
             (tree, first, place)
             for place, (leaf, first) in enumerate(zip(leaves, places, strict=True))
@@ -176,10 +164,10 @@ class _Forest:
 # --- sums of products, and classifiers themselves ------------------------------------------------
 
 
-def _layers(leaf: Layers, first: int) -> Callable[[Doubles], Doubles]:
+def _layers(leaf: blueprint.Layers, first: int) -> Callable[[Doubles], Doubles]:
     weights = tuple(np.ascontiguousarray(W, dtype=np.float64) for W in leaf.weights)
     shifts = tuple(np.array(b, dtype=np.float64) for b in leaf.shifts)
-    activation = ACTIVATIONS.index(leaf.activation)
+    activation = blueprint.ACTIVATIONS.index(leaf.activation)
 
     def low(X: Doubles) -> Doubles:
         out = np.empty(len(X))
@@ -240,7 +228,7 @@ def _activate(values, errors, activation):
             errors[i, j] += _FEW * _UNIT * abs(values[i, j])
 
 
-def _asked(leaf: Asked, first: int) -> Callable[[Doubles], Doubles]:
+def _asked(leaf: blueprint.Asked, first: int) -> Callable[[Doubles], Doubles]:
     ask, learner, end = leaf.ask, leaf.learner, first + len(leaf.features)
 
     def score(X: Doubles) -> Doubles:
@@ -252,17 +240,17 @@ def _asked(leaf: Asked, first: int) -> Callable[[Doubles], Doubles]:
 
 
 _LEAVES: dict[type, Callable[[Any, int], Callable[[Doubles], Doubles]]] = {
-    Asked: _asked,
-    Layers: _layers,
+    blueprint.Asked: _asked,
+    blueprint.Layers: _layers,
 }
 
 
 # --- combinations --------------------------------------------------------------------------------
 
 
-def _combined(node: Node, places: dict[int, int]) -> Callable[[Scores], Doubles]:
+def _combined(node: blueprint.Node, places: dict[int, int]) -> Callable[[Scores], Doubles]:
     """Return a function of the scores of all leaves."""
-    if isinstance(node, Leaf):
+    if isinstance(node, blueprint.Leaf):
         place = places[id(node)]
         return lambda scores: scores[place]
     combine = _COMBINED[type(node)](node)
@@ -270,7 +258,7 @@ def _combined(node: Node, places: dict[int, int]) -> Callable[[Scores], Doubles]
     return lambda scores: combine([part(scores) for part in parts])
 
 
-def _sum(node: Sum) -> Callable[[Scores], Doubles]:
+def _sum(node: blueprint.Sum) -> Callable[[Scores], Doubles]:
     def added(scores: Scores) -> Doubles:
         total = scores[0].copy()
         for more in scores[1:]:  # in their order, as NumPy does for several rows
@@ -280,9 +268,9 @@ def _sum(node: Sum) -> Callable[[Scores], Doubles]:
     return added
 
 
-def _logistic(node: Logistic) -> Callable[[Scores], Doubles]:
+def _logistic(node: blueprint.Logistic) -> Callable[[Scores], Doubles]:
     probability: Callable[[Doubles], Doubles] = _of_lightgbm if node.of_lightgbm else expit
-    if is_exact(node):
+    if blueprint.is_exact(node):
         if node.complement:
             return lambda scores: 1 - probability(-scores[0])
         return lambda scores: probability(scores[0])
@@ -304,12 +292,12 @@ def _exp(number: float) -> float:
         return math.inf
 
 
-def _weighted(node: Weighted) -> Callable[[Scores], Doubles]:
-    low = _layers(Layers([], [node.weights[:, np.newaxis]], [np.zeros(1)]), 0)
+def _weighted(node: blueprint.Weighted) -> Callable[[Scores], Doubles]:
+    low = _layers(blueprint.Layers([], [node.weights[:, np.newaxis]], [np.zeros(1)]), 0)
     return lambda scores: low(np.ascontiguousarray(np.transpose(scores)))
 
 
-def _log_odds(node: LogOdds) -> Callable[[Scores], Doubles]:
+def _log_odds(node: blueprint.LogOdds) -> Callable[[Scores], Doubles]:
     slack, pull = 2.02 * (node.n_terms + 8) * _UNIT, node.pull
     return lambda scores: _log_odds_below(scores[0], pull, slack)
 
@@ -326,8 +314,8 @@ def _log_odds_below(chances, pull, slack):
 
 
 _COMBINED: dict[type, Callable[[Any], Callable[[Scores], Doubles]]] = {
-    Logistic: _logistic,
-    LogOdds: _log_odds,
-    Sum: _sum,
-    Weighted: _weighted,
+    blueprint.Logistic: _logistic,
+    blueprint.LogOdds: _log_odds,
+    blueprint.Sum: _sum,
+    blueprint.Weighted: _weighted,
 }

@@ -8,7 +8,6 @@ import zipfile
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import joblib
@@ -23,15 +22,8 @@ from ..learners.packed_forest import PackedForest
 _MODULES = (
     *("_core.folds", "_core.ids", "_core.intervals", "_core.labels"),
     *("_core.probing", "_core.ranking", "_core.scoring", "_core.work"),
-    "assignment",
-    "aware",
-    "capacity",
-    "classifier",
-    "learners",
-    "learners.trained",
-    "multiclass",
-    "thresholds",
-    "worth",
+    *("assignment", "aware", "capacity", "classifier"),
+    *("learners", "learners.trained", "multiclass", "thresholds", "worth"),
 )
 # Types of other packages that learners hold and that skops does not trust by default.
 _FOREIGN = (
@@ -74,23 +66,25 @@ def trusted_types() -> list[str]:
     >>> "shortlist.capacity.Capacity" in trusted_types()
     True
     """
+    for name in _MODULES:
+        import_module(f"shortlist.{name}")
+    return _trusted_so_far()
+
+
+def _trusted_so_far() -> list[str]:
+    """Return the names of trusted types, of our own as far as their modules are imported."""
     own = {
         f"{cls.__module__}.{cls.__qualname__}"
-        for name in _MODULES
-        for module in _loaded(import_module(f"shortlist.{name}").__name__)
+        for loaded, module in list(sys.modules.items())
+        if loaded.startswith(tuple(f"shortlist.{name}" for name in _MODULES))
         for cls in vars(module).values()
-        if isinstance(cls, type) and cls.__module__ == module.__name__
+        if isinstance(cls, type) and cls.__module__ == loaded
     }
     return sorted({*own, *_FOREIGN})
 
 
-def _loaded(name: str) -> list[ModuleType]:
-    """Return a module and its loaded submodules."""
-    return [
-        module
-        for loaded, module in list(sys.modules.items())
-        if loaded == name or loaded.startswith(f"{name}.")
-    ]
+# Few models need modules that are not imported yet, and fewer any estimator of scikit-learn.
+_FEW_TO_ALL = ((_trusted_so_far, False), (trusted_types, False), (trusted_types, True))
 
 
 # --- what is not read ----------------------------------------------------------------------------
@@ -176,10 +170,13 @@ def dump_estimator(estimator: Any) -> bytes:
 
 def load_estimator(payload: bytes, name: str, *, trust: bool = False) -> Any:
     """Read what skops wrote; other types than the trusted ones are only constructed on demand."""
-    skops, trusted = load_skops(), trusted_types()
     try:
         _check_payload(payload, name)
-        foreign = sorted(set(skops.get_untrusted_types(data=payload)) - set(trusted))
+        for known, whole in _FEW_TO_ALL:
+            trusted, skops = known(), load_skops(whole=whole)
+            foreign = sorted(set(skops.get_untrusted_types(data=payload)) - set(trusted))
+            if not foreign:
+                break
         if foreign and not trust:
             raise ModelFileError(
                 f"{name} was not loaded, because it contains types that a model does not need and "
@@ -254,7 +251,7 @@ def _check_classifier(model: Any, path: Path) -> None:
 def _check_can_be_kept(model: Any, path: Path) -> None:
     """Raise an error for a model that a model file could not hold without trusting it again."""
     try:
-        kept = load_skops().get_untrusted_types(data=dump_estimator(model))
+        kept = load_skops(whole=True).get_untrusted_types(data=dump_estimator(model))
         problem = ", ".join(sorted(set(kept) - set(trusted_types()))[:3])
     except Exception as error:  # a type that skops cannot write
         problem = f"{type(error).__name__}: {error}"

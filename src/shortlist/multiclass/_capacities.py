@@ -14,7 +14,7 @@ from .._core.validation import UNCHANGED, is_unchanged
 from ..assignment.assigned import check_no_work
 from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError, CapacityTypeError
-from ..thresholds.segments import SegmentCapacities
+from ..thresholds.samples import SegmentCapacities
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from numbers import Real
 from typing import Any, Self
@@ -13,41 +14,25 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.utils import indexable
 from sklearn.utils.validation import check_is_fitted
 
+from .._core import folds
 from .._core.arrays import Floats, Mask, Rows, TieKeys
-from .._core.folds import (
-    TrainedModels,
-    WrapperMixin,
-    check_classes,
-    check_cv_option,
-    check_enough_rare,
-    check_labels,
-    check_trained,
-    fit_on_folds,
-    forget,
-    holds_out,
-    is_prefit,
-    random_parts,
-    remember_features,
-    restored_on_error,
-    route,
-    splits_of,
-    take_trained,
-)
 from .._core.ids import columns_of, repeats_of, tie_keys_of
 from .._core.ranking import as_calibrated
 from .._core.scoring import n_rows, probabilities
+from .._core.segments import segment_codes
 from .._core.validation import UNCHANGED, check_confidence, check_option, check_seed
 from .._core.work import check_values
 from ..assignment.integers import FixedPoint, solve_integers
 from ..capacity import Capacity
 from ..thresholds.promise import TIES
-from ..thresholds.segments import check_segment_capacities, segment_codes
+from ..thresholds.samples import check_segment_capacities
 from ._capacities import JointCapacities, check_joint_capacities
 from ._rule import GUARANTEES, JointDecisions, JointRule, JointSample, Valuation
 
 
+@dataclass(eq=False, repr=False)
 class MulticlassCapacityClassifier(
-    WrapperMixin, ClassifierMixin, MetaEstimatorMixin, BaseEstimator
+    folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin, BaseEstimator
 ):
     r"""Find several rare classes at once, each within its capacity, with any classifier inside.
 
@@ -158,34 +143,19 @@ class MulticlassCapacityClassifier(
     (50, 20)
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        capacities: Any,
-        total: Capacity | None = None,
-        segment_capacities: dict[Any, Capacity | None] | None = None,
-        default_segment_capacity: Capacity | None = None,
-        cv: Any = 0.5,
-        guarantee: str = "expected",
-        confidence: float = 0.95,
-        class_weights: dict[Any, float] | None = None,
-        majority: bool = True,
-        ties: str = "hash",
-        random_state: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.capacities = capacities
-        self.total = total
-        self.segment_capacities = segment_capacities
-        self.default_segment_capacity = default_segment_capacity
-        self.cv = cv
-        self.guarantee = guarantee
-        self.confidence = confidence
-        self.class_weights = class_weights
-        self.majority = majority
-        self.ties = ties
-        self.random_state = random_state
+    estimator: Any
+    _: KW_ONLY
+    capacities: Any
+    total: Capacity | None = None
+    segment_capacities: dict[Any, Capacity | None] | None = None
+    default_segment_capacity: Capacity | None = None
+    cv: Any = 0.5
+    guarantee: str = "expected"
+    confidence: float = 0.95
+    class_weights: dict[Any, float] | None = None
+    majority: bool = True
+    ties: str = "hash"
+    random_state: Any = None
 
     def fit(
         self,
@@ -215,17 +185,17 @@ class MulticlassCapacityClassifier(
                 "values=... to select and one item of each group, or use a CapacityClassifier for "
                 "each class."
             )
-        forget(self)
-        with restored_on_error(self):
+        folds.forget(self)
+        with folds.restored_on_error(self):
             self._check_params()
             X, y = indexable(X, y)
             self._seed, self._columns = check_seed(self.random_state), columns_of(X)
-            y = check_labels(y)
+            y = folds.check_labels(y)
             joint = self._learn_capacities(self._learn_classes(y))
             codes = segment_codes(segments, joint.segments, n_rows(X))
             tie_keys = self._tie_keys(X, ids)
             (self.estimator_,), ((rows, posteriors),) = self._fit_model(X, y, params)
-            remember_features(self, self.estimator_)
+            folds.remember_features(self, self.estimator_)
             keys = tie_keys(rows) if self.ties == "hash" else None
             sample = self._valuation.sample(
                 posteriors, codes[rows], keys, keyed_by_ids=ids is not None
@@ -401,7 +371,7 @@ class MulticlassCapacityClassifier(
         """
         posteriors = self.predict_proba(X)
         self._check_params()
-        with restored_on_error(self):
+        with folds.restored_on_error(self):
             joint = self._learn_capacities(self.rule_.capacities.counts)
             codes = segment_codes(segments, joint.segments, len(posteriors))
             tie_keys = self._tie_keys(X, ids)
@@ -437,7 +407,7 @@ class MulticlassCapacityClassifier(
         check_option("guarantee", self.guarantee, GUARANTEES)
         check_option("ties", self.ties, TIES)
         check_confidence(self.confidence)
-        check_cv_option(self.cv)
+        folds.check_cv_option(self.cv)
         if not isinstance(self.majority, (bool, np.bool_)):
             raise ValueError(f"majority must be True or False; got {self.majority!r}.")
         if not hasattr(self.estimator, "predict_proba"):
@@ -449,10 +419,10 @@ class MulticlassCapacityClassifier(
     def _learn_classes(self, y: NDArray[Any]) -> dict[Any, int]:
         """Set `classes_`, and return how often each of them occurs."""
         self.classes_ = np.unique(y)
-        if is_prefit(self.estimator, self.cv):
-            check_trained(self.estimator)
+        if folds.is_prefit(self.estimator, self.cv):
+            folds.check_trained(self.estimator)
             self.classes_ = np.asarray(self.estimator.classes_)
-        check_classes(self, self.classes_)
+        folds.check_classes(self, self.classes_)
         if (unknown := np.setdiff1d(y, self.classes_)).size:
             raise ValueError(
                 f"y holds labels that the trained model does not know: {unknown.tolist()[:5]}; it "
@@ -477,28 +447,28 @@ class MulticlassCapacityClassifier(
         )
         return joint
 
-    def _fit_model(self, X: Any, y: NDArray[Any], params: dict[str, Any]) -> TrainedModels:
+    def _fit_model(self, X: Any, y: NDArray[Any], params: dict[str, Any]) -> folds.TrainedModels:
         """Fit the model; return it, and posteriors of items that it has not seen."""
         score = partial(probabilities, classes=self.classes_)
-        if is_prefit(self.estimator, self.cv):
-            return take_trained(self.estimator, X, params, score)
-        routed = route(self, y, params)
+        if folds.is_prefit(self.estimator, self.cv):
+            return folds.take_trained(self.estimator, X, params, score)
+        routed = folds.route(self, y, params)
         if isinstance(self.cv, Real):
-            folds = self._random_parts(X, y)
+            splits = self._random_parts(X, y)
         else:
-            folds = splits_of(self.cv, X, y, routed.splitter.split)
+            splits = folds.splits_of(self.cv, X, y, routed.splitter.split)
         options: dict[str, Any] = {"fit_params": routed.estimator.fit, "score": score}
-        refit = not holds_out(self.cv)
-        return fit_on_folds(self.estimator, X, y, folds, refit=refit, n_jobs=None, **options)
+        refit = not folds.holds_out(self.cv)
+        return folds.fit_on_folds(self.estimator, X, y, splits, refit=refit, n_jobs=None, **options)
 
     def _random_parts(self, X: Any, y: NDArray[Any]) -> list[tuple[Rows, Rows]]:
         """Return the rows to learn from and those left out; every class can be learned from."""
         codes = np.searchsorted(self.classes_, y)
         rarest = np.bincount(codes).argmin()
-        check_enough_rare(codes == rarest, self.classes_.tolist()[rarest])
+        folds.check_enough_rare(codes == rarest, self.classes_.tolist()[rarest])
         seed = None if self.random_state is None else self._seed
         together = repeats_of(X, codes).groups  # they share a fold
-        return random_parts(codes, self.cv, np.random.default_rng(seed), together)
+        return folds.random_parts(codes, self.cv, np.random.default_rng(seed), together)
 
     def _calibrated(self, sample: JointSample, joint: JointCapacities) -> JointRule:
         return JointRule.calibrate(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from .._core.arrays import Floats, Ints, Mask, Rows
 from .._core.ids import hash_ids
+from .._core.labels import ReferencePrevalence
 from .._core.ranking import keys_within, lift
 from .._core.validation import check_as_calibrated, check_option, check_positive, name_rows
 from ..assignment.integers import FixedPoint, solve_integers
@@ -18,7 +19,7 @@ from ..capacity import Capacity
 from ..thresholds.promise import GUARANTEES as ALL
 from ..thresholds.promise import guarantee_of
 from ..thresholds.rules import Rule
-from ..thresholds.samples import CalibrationSample, ReferencePrevalence
+from ..thresholds.samples import CalibrationSample
 from ..thresholds.terms import Terms
 from ._capacities import JointCapacities
 

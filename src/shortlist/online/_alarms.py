@@ -13,7 +13,7 @@ from scipy.special import ndtri
 from .._core.arrays import Floats
 from .._core.ids import hash_ids
 from .._core.validation import check_count, check_number
-from ._inputs import FARTHEST_SCORE, check_calibration_scores, check_score_array
+from .decisions import FARTHEST_SCORE, check_calibration_scores, check_score_array
 
 LOG_EVIDENCE, LARGEST = range(2)
 # The floats: the logarithm of the evidence and of the largest so far. Then, for each bin, its

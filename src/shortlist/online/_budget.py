@@ -15,9 +15,9 @@ from .._core.probing import check_probe
 from ..capacity import Capacity
 from ..exceptions import CapacityError
 from . import _pacing as book
-from ._inputs import WORK_UNITS, TailScale, check_calibration_scores, units_allowed
 from ._pacing import Ledger, open_ledger, stride_for, usual_flags
 from .controller import Controller
+from .decisions import WORK_UNITS, TailScale, check_calibration_scores, units_allowed
 
 _OUT_OF_DATE = 1 << 40  # so many arrivals since the threshold was computed
 # A list has room for four entries per flag, or for at least two if four would be too many. If it

@@ -24,13 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from .decisions import (
-    ABOVE_THRESHOLD,
-    BELOW_THRESHOLD,
-    CAPACITY_USED_UP,
-    PROBE,
-    PROBE_WITHOUT_SLOT,
-)
+from . import decisions
 from .periods import period_of
 
 # The ints: the flags to be expected, the budget used by scores, the number of the period, arrivals
@@ -326,7 +320,7 @@ def _keep_for_probes(still_to_come: float, ledger: Any) -> None:
 @njit(cache=True)
 def _draw(code: int, number: float, ledger: Any) -> tuple[int, float]:
     """Draw an item unless it was flagged; return the reason's code and the probability."""
-    if code == ABOVE_THRESHOLD:
+    if code == decisions.ABOVE_THRESHOLD:
         return code, 1.0
     ints, rate = ledger.ints, ledger.floats[RATE]
     if number >= rate:
@@ -335,8 +329,8 @@ def _draw(code: int, number: float, ledger: Any) -> tuple[int, float]:
     if drawn < ints[ALLOWED] and ints[USED] + drawn < ints[TOTAL]:
         ints[DRAWN] += 1
         keep(max(ints[KEPT], drawn + 1), ledger)
-        return PROBE, rate
-    return PROBE_WITHOUT_SLOT, rate
+        return decisions.PROBE, rate
+    return decisions.PROBE_WITHOUT_SLOT, rate
 
 
 @njit(cache=True)
@@ -376,15 +370,15 @@ def _decide(score: float, at: float, deciding: bool, work: int, ledger: Any) -> 
     threshold = floats[THRESHOLD]
     _observe(score, phase, ledger)
     if not deciding:
-        return BELOW_THRESHOLD, threshold
+        return decisions.BELOW_THRESHOLD, threshold
     if work > ints[TOTAL] - ints[KEPT] - ints[USED]:
-        return CAPACITY_USED_UP, threshold  # a smaller one may still fit
+        return decisions.CAPACITY_USED_UP, threshold  # a smaller one may still fit
     if score > threshold:
         ints[USED] += work
         floats[USUAL_WORK] += _LEARN_WORK * (work - floats[USUAL_WORK])
         _set_threshold(phase, ledger)
-        return ABOVE_THRESHOLD, threshold
-    return BELOW_THRESHOLD, threshold
+        return decisions.ABOVE_THRESHOLD, threshold
+    return decisions.BELOW_THRESHOLD, threshold
 
 
 @njit(cache=True)

@@ -17,9 +17,8 @@ from .._core.validation import check_positive
 from ..capacity import Capacity
 from ..exceptions import CapacityError
 from ._budget import BudgetController
-from ._inputs import TailScale, check_score
 from ._pacing import take_flag
-from .decisions import BELOW_THRESHOLD, REASONS, SEEN_BEFORE, Decision
+from .decisions import BELOW_THRESHOLD, REASONS, SEEN_BEFORE, Decision, TailScale, check_score
 from .periods import read_period
 
 

@@ -10,9 +10,15 @@ from numba import njit
 from numpy.typing import ArrayLike
 
 from ..capacity import Capacity
-from ._inputs import TailScale, check_shared, score_at
 from .controller import Controller
-from .decisions import ABOVE_THRESHOLD, BELOW_THRESHOLD, CAPACITY_USED_UP
+from .decisions import (
+    ABOVE_THRESHOLD,
+    BELOW_THRESHOLD,
+    CAPACITY_USED_UP,
+    TailScale,
+    check_shared,
+    score_at,
+)
 
 #: The first floats: the offset on the tail scale, the rate, its logarithm, and the step.
 OFFSET, RATE, LOG_RATE, STEP = range(4)

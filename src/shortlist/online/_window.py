@@ -11,9 +11,15 @@ from numpy.typing import ArrayLike
 from .._core.arrays import Floats, Ints
 from .._core.ranking import cut_after
 from ..capacity import Capacity
-from ._inputs import FARTHEST_SCORE, TailScale, check_calibration_scores, check_shared
 from .controller import Controller
-from .decisions import ABOVE_THRESHOLD, BELOW_THRESHOLD
+from .decisions import (
+    ABOVE_THRESHOLD,
+    BELOW_THRESHOLD,
+    FARTHEST_SCORE,
+    TailScale,
+    check_calibration_scores,
+    check_shared,
+)
 
 
 @njit(cache=True)

@@ -13,9 +13,8 @@ from numpy.typing import ArrayLike
 from .._core.arrays import Rows
 from .._core.ids import check_id, values_of
 from .._core.validation import check_moments, check_number, check_positive, to_seconds
-from ._inputs import check_score
 from .controller import Controller
-from .decisions import ALLOWED, JOINED, MOMENT_REFUSED, REASONS, SEEN_BEFORE, Decision
+from .decisions import ALLOWED, JOINED, MOMENT_REFUSED, REASONS, SEEN_BEFORE, Decision, check_score
 
 # Codes of what neither begins a case nor joins one.
 _NO_EVENT = (SEEN_BEFORE, MOMENT_REFUSED, ALLOWED)

@@ -20,16 +20,6 @@ from .._core.probing import uniform_number
 from .._core.validation import to_seconds
 from ..capacity import Capacity, check_capacity, check_prevalence
 from ..exceptions import CapacityError
-from ._inputs import (
-    TailScale,
-    check_calibration_scores,
-    check_names,
-    check_options,
-    check_score,
-    check_score_array,
-    check_work,
-)
-from ._time import Timeline
 from .decisions import (
     MOMENT_REFUSED,
     PROBE_WITHOUT_SLOT,
@@ -37,8 +27,16 @@ from .decisions import (
     SEEN_BEFORE,
     Decision,
     DecisionBatch,
+    TailScale,
+    check_calibration_scores,
+    check_names,
+    check_options,
+    check_score,
+    check_score_array,
+    check_work,
     is_flag,
 )
+from .periods import Timeline
 
 #: The format of saved states, and its version.
 FORMAT = ("shortlist.online", 10)

@@ -1,14 +1,29 @@
-"""What a controller answers."""
+"""What a controller answers, and what it is given: checks, and the scale of scores."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numba import njit
+from numpy.typing import ArrayLike, NDArray
 
 from .._core import probing
-from .._core.arrays import Floats, Mask
+from .._core.arrays import Floats, Ints, Mask
+from .._core.ids import check_id, check_ids
+from .._core.validation import (
+    check_count,
+    check_number,
+    check_positive,
+    check_scores,
+    to_seconds,
+)
+from .._core.work import check_efforts
+from ..capacity import Capacity, check_prevalence, exact
+from ..exceptions import CapacityError
+from .periods import CalendarPeriod
 
 #: Why an item was flagged or not, in words. A reason's code is its position.
 REASONS = (
@@ -109,3 +124,196 @@ class DecisionBatch(NamedTuple):
             batch.flagged[i], batch.codes[i] = flag, REASONS.index(reason)
             batch.thresholds[i], batch.probabilities[i] = threshold, probability
         return batch
+
+
+# --- what callers pass in ---
+
+_MOST_KNOTS = 1_024
+FARTHEST_SCORE = 1e300  # differences of two such scores are still finite
+#: Work is counted in millionths.
+WORK_UNITS = 10**6
+_MOST_WORK = 10**12
+_LARGEST = float(np.finfo(np.float64).max)
+
+
+def check_score(score: Any) -> float:
+    """Return one score as a finite float."""
+    if type(score) is float and -_LARGEST <= score <= _LARGEST:  # the common case comes first
+        return score
+    return float(check_number("score", score))
+
+
+def check_score_array(scores: ArrayLike) -> Floats:
+    """Return scores as a contiguous array of finite floats."""
+    values = np.ascontiguousarray(check_scores(scores), dtype=np.float64)
+    if not np.all(np.isfinite(values)):
+        bad = int(np.flatnonzero(~np.isfinite(values))[0])
+        raise ValueError(
+            f"scores must be finite; got {values[bad]} in row {bad}. Nothing has been changed."
+        )
+    return values
+
+
+def check_names(ids: ArrayLike | None, n: int) -> list[str | int] | None:
+    """Return one id per item, each a plain text or whole number; None if there are none."""
+    checked = check_ids(ids, n)
+    return None if checked is None else [check_id(id) for id in checked.tolist()]
+
+
+def check_calibration_scores(scores: ArrayLike) -> Floats:
+    """Return calibration scores as finite floats, at least one."""
+    checked = check_scores(scores, name="calibration_scores").astype(np.float64)
+    if checked.size == 0:
+        raise ValueError("calibration_scores must hold at least one score; got none.")
+    if not np.all(np.isfinite(checked)):
+        raise ValueError("calibration_scores must be finite; leave out infinite scores.")
+    return np.clip(checked, -FARTHEST_SCORE, FARTHEST_SCORE)
+
+
+def check_period(period: Any) -> float | str:
+    """Return the length of a period in seconds, or the text of a period of a calendar."""
+    if isinstance(period, str):
+        return CalendarPeriod(period).text
+    length = check_positive("period", period)
+    if not 1e-6 <= length <= 1e12:
+        raise ValueError(f"period must be a number of seconds from 1e-6 to 1e12; got {period!r}.")
+    return length
+
+
+def _check_weight(name: str, weight: Any) -> float:
+    if check_positive(name, weight) > 1:
+        raise ValueError(f"{name} must be at most 1; got {weight!r}.")
+    return float(weight)
+
+
+_CHECKS: dict[str, Callable[[str, Any], Any]] = {
+    **dict.fromkeys(("step", "expected_arrivals", "expected_effort"), check_positive),
+    "alpha": _check_weight,
+    "burst": partial(check_count, at_most=1 << 20),
+    "period": lambda _, period: check_period(period),
+    "prevalence": lambda _, prevalence: float(check_prevalence(prevalence)),
+    "remember": partial(check_count, at_most=1 << 40),
+    "starts_at": lambda name, moment: float(check_number(name, to_seconds(moment))),
+    "window": partial(check_count, at_most=1 << 24),
+}
+
+
+def check_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Check the options of any controller; None stays None, and unknown ones are left as given."""
+    return {
+        name: _CHECKS[name](name, option) if name in _CHECKS and option is not None else option
+        for name, option in options.items()
+    }
+
+
+def check_shared(shared: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that all controllers of a rate share; a misspelt one is an error."""
+    unknown = [name for name in shared if name not in ("prevalence", "remember")]
+    if unknown:
+        raise TypeError(
+            f"A controller of a rate has no option {', '.join(map(repr, unknown))}. A number per "
+            "period is kept by BudgetController."
+        )
+    return shared
+
+
+def check_work(capacity: Capacity, efforts: Any, n_items: int) -> Ints:
+    """Return the work of items in millionths, rounded up; 1 in a budget of flags."""
+    if capacity.kind != "effort":
+        if efforts is not None:
+            raise CapacityError(
+                f"effort was given, but {capacity!r} limits the number of flags. Use a "
+                "BudgetController with Capacity.effort(...)."
+            )
+        return np.ones(n_items, np.int64)
+    if efforts is None:
+        raise CapacityError(
+            f"{capacity!r} is a budget of work: every item needs its effort. Pass effort=... to "
+            "decide, and efforts=... to decide_many."
+        )
+    array = check_efforts(efforts, n_items)
+    if array is None or (array.size and array.max() > _MOST_WORK):
+        raise ValueError(f"efforts must be at most {_MOST_WORK:g} each; got {efforts!r}.")
+    scaled = array * WORK_UNITS
+    whole = np.rint(scaled)  # decimals of up to six digits are exact
+    is_decimal = whole / WORK_UNITS == array
+    return np.where(is_decimal, whole, np.ceil(scaled * (1 + 1e-15))).astype(np.int64)
+
+
+def units_allowed(capacity: Capacity) -> int:
+    """Return a number of flags, or a budget of work in millionths, rounded down."""
+    if capacity.value > _MOST_WORK:
+        raise CapacityError(f"A budget can be at most {_MOST_WORK:g}; got {capacity!r}.")
+    return int(exact(capacity.value) * (WORK_UNITS if capacity.kind == "effort" else 1))
+
+
+# --- the scale of scores -------------------------------------------------------------------------
+
+
+class TailScale(NamedTuple):
+    """Translates between scores and tail levels, and between the scores of two models.
+
+    A score that a share p of the calibration scores reaches lies at the level -log p. A step on
+    this scale changes the flag rate by the same factor everywhere, and the scores of a new model
+    can replace those of the old one without a jump. The scale is bounded, even beyond the
+    calibration scores; the guarantee of :class:`~shortlist.online.QuantileTracker` rests on that.
+
+    `knots` are scores in rising order, and the level of each.
+    """
+
+    knots: Floats
+
+    @classmethod
+    def from_scores(cls, calibration_scores: Floats) -> Self:
+        """Return the scale of a model, given finite scores of recent items.
+
+        The ranks are thinned geometrically: knots lie evenly on the scale, and a million scores
+        take no more room than a thousand.
+        """
+        falling = np.sort(calibration_scores)[::-1]
+        n = falling.size
+        ranks = np.unique(np.round(np.geomspace(1, n, min(n, _MOST_KNOTS))).astype(np.int64))
+        # The last of tied scores counts, because all of them reach the value.
+        knots, from_back = np.unique(falling[ranks - 1][::-1], return_index=True)
+        reached = ranks[::-1][from_back]
+        return cls(np.vstack([knots, -np.log(reached / (n + 1))]))
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """The lowest and the highest level; no score lies beyond them."""
+        return float(self.knots[1, 0]) - 1.0, float(self.knots[1, -1]) + 1.0
+
+    @property
+    def spread(self) -> float:
+        """The distance between the lowest and the highest calibration score; 1 if they are one."""
+        return float(self.knots[0, -1] - self.knots[0, 0]) or 1.0
+
+    def translate(self, scores: Floats, *, to: TailScale) -> Floats:
+        """Turn scores of this model into scores of another one that lie as far out in the tail."""
+        scores = np.clip(scores, -FARTHEST_SCORE, FARTHEST_SCORE)
+        levels = np.interp(scores, self.knots[0], self.knots[1])
+        translated = np.interp(levels, to.knots[1], to.knots[0])
+        # Beyond the calibration scores, distances are kept in units of the spread.
+        ratio = min(to.spread / self.spread, FARTHEST_SCORE)
+        with np.errstate(over="ignore"):
+            above = np.clip(scores - self.knots[0, -1], 0, None) * ratio
+            below = np.clip(self.knots[0, 0] - scores, 0, None) * ratio
+        return np.clip(translated + above - below, -FARTHEST_SCORE, FARTHEST_SCORE)
+
+
+@njit(cache=True)
+def score_at(level: float, knots: Any) -> float:
+    """Return the score at a level of the scale with these knots; infinite beyond its ends."""
+    last = knots.shape[1] - 1
+    spread = knots[0, last] - knots[0, 0]
+    if spread <= 0.0:
+        spread = 1.0
+    if level >= knots[1, last]:
+        beyond = level - knots[1, last]
+        return np.inf if beyond >= 1.0 else knots[0, last] + spread * beyond / (1.0 - beyond)
+    if level < knots[1, 0]:
+        beyond = knots[1, 0] - level
+        return -np.inf if beyond > 1.0 - 1e-12 else knots[0, 0] - spread * beyond / (1.0 - beyond)
+    high = np.searchsorted(knots[1], level, side="right")
+    share = (level - knots[1, high - 1]) / (knots[1, high] - knots[1, high - 1])
+    return knots[0, high - 1] + share * (knots[0, high] - knots[0, high - 1])

@@ -11,7 +11,7 @@ import numpy as np
 
 from .._core.extras import load_extra
 from .._core.formatting import between, number, percent, stated_percent
-from ._cases import short
+from ._found import short
 
 _STEPS = (1, 2, 5, 10)
 _BIN_WIDTH, _BARS_HEIGHT, _LOWEST_BAR = 10, 23, 0.0001

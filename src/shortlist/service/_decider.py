@@ -38,7 +38,7 @@ _DATABASE = "database"
 _KINDS = {ClockError: "clock", ReplayError: "replay", PromiseError: "promise"}
 _KINDS[StoreError] = _DATABASE
 _WITHOUT_IDS = ("clock", "replay", _DATABASE)  # what these say is not about a case
-_QUICK = 0.005  # seconds
+_QUICK, _GATHERING = 0.005, 0.002  # seconds
 
 
 class Request(msgspec.Struct, eq=False):
@@ -86,7 +86,8 @@ class Decider:
         self._finished: list[Request] = []
         self._n_submitted = self._n_taken = 0  # cases; each counted by one thread
         self._wake = threading.Event()
-        self._pace = 0.0  # seconds for a case of a large group
+        # How many cases a group usually has, and the seconds for a case of a large one.
+        self._usual = self._pace = 0.0
         self._was_quick = self._closing = False
         #: The controller as this process knows it; others only read it.
         self.replica: Replica | None = None
@@ -132,6 +133,9 @@ class Decider:
         while self._waiting or not self._closing:
             if not self._waiting:
                 self._wake.wait(0.5 if self.ready else 0.05)
+            # Under load, a few more arrive soon: a small group would cost as much as a large one.
+            if 0 < self.n_waiting < self._usual / 2 and not self._closing:
+                time.sleep(_GATHERING)  # an event would wake this thread for every single case
             self._wake.clear()
             self._round()
             if self._finished:
@@ -161,6 +165,7 @@ class Decider:
                 self._take_scored(replica, batch)
             self._decide(replica, row, total, batch)
             n_cases = sum(len(request.cases) for request in batch)
+            self._usual += (n_cases - self._usual) / 8
             if n_cases >= _MANY:
                 self._pace += ((time.monotonic() - started) / n_cases - self._pace) / 2
         except Exception as error:  # a thread that ends would leave every case without an answer

@@ -31,7 +31,8 @@ from .store import CAPACITY, PULLED, QueueRow, Store
 
 _STAFF, _ASSIGNED = "staff", "assignment"  # who makes such changes, and what notes call them
 _UNITS = 1_000  # in a minute
-_TRIES = 5
+_TRIES, _PAGE = 5, 100
+_YEAR = 31_536_000.0  # seconds
 _LONGEST_SEARCH = 5.0  # seconds for the best assignment of cases that take different times
 
 
@@ -100,10 +101,11 @@ class Staff(NamedTuple):
         settings = QueueSettings.from_json(row.settings)
         people = [each for each in read_reviewers(store) if each.is_there(row.name, at)]
         room = {each.name: math.floor(exact(each.minutes) * _UNITS) for each in people}
-        begins, _ = settings.periods.bounds(settings.periods.number(at))
-        for other in store.queues():
-            for holder, taken in _taken(store, other, begins):
-                if holder in room:
+        queues = store.queues()
+        since = {each.name: _shifts(each, queues, at)[1] for each in people}
+        for other in queues:
+            for holder, closed, taken in _taken(store, other, min(since.values(), default=at)):
+                if holder in room and (closed is None or closed >= since[holder]):
                     room[holder] = max(room[holder] - taken, 0)
         declined = store.query("SELECT seq, reviewer FROM declined WHERE queue = ?", row.id)
         minutes = Capacities(store, row.id).minutes
@@ -155,12 +157,22 @@ def _time(settings: QueueSettings, minutes: float, effort: float | None) -> int:
     return max(math.ceil(exact(minutes) * units * _UNITS), 1)
 
 
-def _taken(store: Store, row: QueueRow, since: float) -> list[tuple[str, int]]:
-    """Return who holds each open case, and each closed since a moment, and the time it takes."""
+def _shifts(person: Reviewer, queues: list[QueueRow], at: float) -> Any:
+    """Return the periods for each of which a person has their minutes, and when one began.
+
+    Of the queues that they review, it is the one whose periods begin most often.
+    """
+    own = [QueueSettings.from_json(row.settings) for row in queues if person.reviews(row.name)]
+    found = max((each.periods for each in own), key=lambda p: p.number(at + _YEAR) - p.number(at))
+    return found, found.bounds(found.number(at))[0]
+
+
+def _taken(store: Store, row: QueueRow, since: float) -> list[tuple[str, float | None, int]]:
+    """Return who holds each open case, and each closed since a moment, when, and its time."""
     settings, minutes = QueueSettings.from_json(row.settings), Capacities(store, row.id).minutes
     held = f"claim.reviewer IS NOT NULL AND (({OPEN}) OR outcome.at >= ?)"
-    rows = select_flagged(store, row.id, "claim.reviewer, log.effort", held, since)
-    return [(holder, _time(settings, minutes, effort)) for holder, effort in rows]
+    rows = select_flagged(store, row.id, "claim.reviewer, outcome.at, log.effort", held, since)
+    return [(holder, closed, _time(settings, minutes, effort)) for holder, closed, effort in rows]
 
 
 def _pack(worth: Any, times: Any, room: Any, allowed: Any) -> Any:
@@ -209,8 +221,9 @@ def _follow(store: Store) -> list[tuple[str, Request]]:
     changes = []
     for row in store.queues():
         at, capacities = max(time.time(), row.high_water), Capacities(store, row.id)
-        present = {each.name for each in read_reviewers(store) if each.is_there(row.name, at)}
-        if _free_absent(store, row, at, present) or (present and _is_unassigned(store, row, at)):
+        people = [each for each in read_reviewers(store) if each.is_there(row.name, at)]
+        was_freed = _free_absent(store, row, at, {each.name for each in people})
+        if was_freed or (people and _is_unassigned(store, row, people, at)):
             assign_cases(store, row, at)
         minutes = capacities.staff(at)
         if minutes is not None:
@@ -224,19 +237,21 @@ def _follow(store: Store) -> list[tuple[str, Request]]:
 
 def staff_amount(store: Store, row: QueueRow, minutes: float, at: float) -> float:
     """Return the capacity of those who are there; who reviews several queues is shared out."""
+    queues, settings = store.queues(), QueueSettings.from_json(row.settings)
     staffed = [
         other.name
-        for other in store.queues()
+        for other in queues
         if other.id == row.id or Capacities(store, other.id).staff(at) is not None
     ]
-    total = sum(
-        exact(each.minutes) / sum(map(each.reviews, staffed))
-        for each in read_reviewers(store)
-        if each.is_there(row.name, at)
-    )
-    of_work = QueueSettings.from_json(row.settings).of_work
-    units = int(total / exact(minutes) * (WORK_UNITS if of_work else 1))
-    return units / WORK_UNITS if of_work else units
+    begins, ends = settings.periods.bounds(settings.periods.number(at))
+    total: Any = 0
+    for each in read_reviewers(store):
+        if each.is_there(row.name, at):
+            shifts, _ = _shifts(each, queues, at)
+            n_shifts = max(shifts.number(ends) - shifts.number(begins), 1)
+            total += exact(each.minutes) * n_shifts / sum(map(each.reviews, staffed))
+    units = int(total / exact(minutes) * (WORK_UNITS if settings.of_work else 1))
+    return settings.amount(units, units)
 
 
 def _free_absent(store: Store, row: QueueRow, at: float, present: set[str]) -> bool:
@@ -254,12 +269,17 @@ def _free_absent(store: Store, row: QueueRow, at: float, present: set[str]) -> b
     return True
 
 
-def _is_unassigned(store: Store, row: QueueRow, at: float) -> bool:
-    """Whether nothing was assigned since the period began."""
-    settings = QueueSettings.from_json(row.settings)
-    begins, _ = settings.periods.bounds(settings.periods.number(at))
+def _is_unassigned(store: Store, row: QueueRow, people: list[Reviewer], at: float) -> bool:
+    """Whether nothing was assigned since a shift began, or somebody came back.
+
+    Whoever was only now told of does not count: others may follow, who would get nothing.
+    """
+    begins = max(_shifts(each, store.queues(), at)[1] for each in people)
+    first = "SELECT number FROM note WHERE queue IS NULL AND action = 'reviewer' AND at < ? LIMIT 1"
     done = "SELECT number FROM note WHERE queue = ? AND action = ? AND at >= ? LIMIT 1"
-    return not store.query(done, row.name, _ASSIGNED, begins)
+    is_back = any(begins < (each.absent_until or 0.0) for each in people)
+    is_due = is_back or store.query(first, begins)
+    return bool(is_due) and not store.query(done, row.name, _ASSIGNED, begins)
 
 
 def _free_cases(store: Store, row: QueueRow, settings: QueueSettings) -> list[FlaggedCase]:
@@ -442,9 +462,14 @@ def _find_next(
     person = next((each for each in staff.people if each.name == reviewer), None)
     if person is None:
         return [], None
-    free = _free_cases(store, view.row, view.settings)
-    if found := [case for case in free if staff.may_take(person, case)]:
-        return found, None
+    # Others wait meanwhile: columns are read of a few at a time, until one fits.
+    order = _reviews.working_order(view.settings)
+    free = select_flagged(store, view.row.id, "log.seq", f"{FREE} ORDER BY {order}")
+    for start in range(0, len(free), _PAGE):
+        page = ", ".join(str(seq) for (seq,) in free[start : start + _PAGE])
+        cases = find_flagged(store, view.row.id, f"log.seq IN ({page}) ORDER BY {order}")
+        if found := [case for case in cases if staff.may_take(person, case)]:
+            return found, None
     has_time = staff.room[reviewer] >= _time(view.settings, staff.minutes, None)
     asked = Request(kind=PULLED, change={"segments": person.segments})
     return [], asked if has_time and view.settings.within is not None else None

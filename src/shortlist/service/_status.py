@@ -244,8 +244,8 @@ class QueueView:
             "share": found.prevalence, "low": found.prevalence_low, "high": found.prevalence_high
         }  # fmt: skip
         note = (
-            f"95 % interval from {found.n_probes} probes in the last {_HISTORY} periods, of which "
-            f"{found.n_hits} are rare; {found.n_unknown} outcomes are missing."
+            f"95 % interval from {found.n_probes} probes in the last {_HISTORY} periods, "
+            f"{found.n_hits} of them rare; {found.n_unknown} outcomes are missing."
         )
         # What is not a number is null in JSON.
         return {"detection": share, "base_rate": rare, "detection_note": note}

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import logging
 import time
-import traceback
 from collections.abc import Mapping
 from functools import lru_cache, partial
 from importlib import resources
@@ -21,6 +20,7 @@ from ._routes import ROUTES
 from ._service import Call, Service
 from ._staff import follow_staff
 from .keys import NO_KEY
+from .logs import place_of, telling
 from .webhook import Webhook
 
 _log = logging.getLogger("shortlist.service")
@@ -68,15 +68,20 @@ def make_app(service: Service) -> Any:
         if scope["type"] == "lifespan":
             await _live(service, receive, send)
             return
-        started, path = time.monotonic(), scope["path"]
-        try:
-            is_file = path in files and scope["method"] in ("GET", "HEAD")
-            reply = files[path] if is_file else await _answer(service, scope, receive)
-        except Exception as error:
-            reply = _refused(error if isinstance(error, Problem) else _failed(error))
+        started, path, headers = time.monotonic(), scope["path"], dict(scope["headers"])
+        with telling(headers) as about:
+            try:
+                if path in files and scope["method"] in ("GET", "HEAD"):
+                    about["route"], reply = f"GET {path}", files[path]
+                else:
+                    reply = await _answer(service, scope, headers, receive, about)
+            except Exception as error:
+                problem = error if isinstance(error, Problem) else _failed(error, about)
+                about["problem"], reply = problem.kind, _refused(problem)
+            about["status"] = reply.status
         if path.endswith("/decisions") and scope["method"] == "POST":
             service.metrics.decided(reply.status, time.monotonic() - started)
-        await _send(send, reply)
+        await _send(send, reply, about["request"])
 
     return app
 
@@ -89,15 +94,19 @@ async def _live(service: Service, receive: Any, send: Any) -> None:
         await send({"type": f"lifespan.{event}.complete"})
 
 
-async def _answer(service: Service, scope: Any, receive: Any) -> Reply:
+async def _answer(
+    service: Service, scope: Any, headers: dict[bytes, bytes], receive: Any, about: dict[str, Any]
+) -> Reply:
     method = "GET" if scope["method"] == "HEAD" else scope["method"]
     route, queue, case = _find(method, scope["path"])
-    headers = dict(scope["headers"])
+    about["route"] = f"{route.method} {route.path}"
     key = NO_KEY if route.is_open else service.admit(headers, route.name, queue or None)
+    about["key"] = key.id.partition(" ")[0]  # without the name of whom a proxy vouches for
     call = Call(service, queue, case, key, headers)
     if queue and queue not in service.deciders:  # another worker may have made it
         with contextlib.suppress(Problem):
             await service.ask(service.open_queues)
+    about |= {"queue": queue} if queue in service.deciders else {}
     read = await _read(route, call, scope, receive)
     if route.is_async:
         found = await route.handler(call, **read)
@@ -217,11 +226,12 @@ class HttpProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
 # --- sending --------------------------------------------------------------------------------------
 
 
-async def _send(send: Any, reply: Reply) -> None:
+async def _send(send: Any, reply: Reply, request: str) -> None:
     headers = {
         "content-type": reply.type,
         "content-length": str(len(reply.content)),
         "cache-control": "no-store",
+        "x-request-id": request,
         **reply.headers,
     }
     encoded = [(name.encode(), value.encode()) for name, value in headers.items()]
@@ -234,11 +244,9 @@ def _refused(problem: Problem) -> Reply:
     return Reply(content, "application/problem+json", problem.status, problem.headers)
 
 
-def _failed(error: Exception) -> Problem:
+def _failed(error: Exception, about: dict[str, Any]) -> Problem:
     """Return what is said about a bug of ours; what arrived may be personal and is not logged."""
-    places = traceback.extract_tb(error.__traceback__)[-3:]
-    where = ", ".join(f"{place.filename}:{place.lineno}" for place in places)
-    _log.error("A request failed: %s at %s", type(error).__name__, where)
+    _log.error("A request failed: %s", place_of(error), extra={"about": about})
     return Problem(500, "error", "The service has failed. Its log says why.")
 
 

@@ -18,6 +18,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+import msgspec
+
 from ..online.decisions import MOMENT_REFUSED, PROBE, WAITS
 from . import store as log
 from ._api import Problem, digest_of, entity_of, id_of
@@ -76,6 +78,13 @@ class QueueAudit:
             yield
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             self.expect(False, f"the {what} cannot be read: {error!r}")
+
+
+class Head(msgspec.Struct):
+    """Where the chains of the queues and of the notes ended: the place and the hash of each."""
+
+    queues: dict[str, tuple[int, str]]
+    notes: tuple[int, str]
 
 
 def read_head(store: Store, *, key: bytes | None = None) -> dict[str, Any]:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import tempfile
+import warnings
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from .._core import probing
 from .._core.files import flattened
+from ..exceptions import TableNote
 from ..online.decisions import PROBE_WITHOUT_SLOT
+from ..tables.cases import IN_TABLE, free_name
 from ..tables.model_file import as_schema, describe_model
 from ..tables.schema import TableSchema
 from ..tables.write import TableWriter, output_format, write_answers
@@ -32,7 +35,7 @@ def export_reviews(store: Store, path: Path, *, queue: str | None = None) -> tup
 
     The columns are those that were sent, then the label that the review found (empty while it is
     not known), how the case was selected and with which probability, and by which model. Erased
-    cases are left out.
+    cases are left out. Sent columns with a name of these are called as in lists: `score_in_table`.
     """
     queues = [row for row in store.queues() if queue in (None, row.name)]
     if not queues:
@@ -43,6 +46,11 @@ def export_reviews(store: Store, path: Path, *, queue: str | None = None) -> tup
         known[model] = _read_schema(store, model)
     rows = [_row(*known[case[_MODEL]], *case) for case in found]
     names = dict.fromkeys(name for row in rows for name in row)
+    if theirs := ", ".join(name for name in names if name.endswith(IN_TABLE)):
+        more = (
+            "this table has columns of that name. A model of it learns the new names: send them so"
+        )
+        warnings.warn(f"Columns of the cases are called {theirs} here: {more}.", TableNote, 2)
     types = {name: "double" if name in _NUMBERS else "string" for name in names}
     with write_answers(path) as file, TableWriter(file, format, types) as output:
         output.write({name: [row.get(name) for row in rows] for name in names})
@@ -62,17 +70,17 @@ def _row(sha256: str, schema: TableSchema, *case: Any) -> dict[str, Any]:
     """Return a case as a row of the table, under the names of the model that decided."""
     _, id, at, score, code, inclusion, body, rare = case
     usual = next((label for label in schema.labels if label != schema.rare_label), "other")
-    sent = flattened(json.loads(body or "{}"))
-    return {
-        schema.id or "case": id,
-        **{name: _text(value) for name, value in sent.items()},
-        schema.target: None if rare is None else schema.rare_label if rare else usual,
+    own = {
         "selected_by": DRAWN.get(code, probing.BY_SCORE),
         "inclusion": 1.0 if inclusion is None else inclusion,
         "score": score,
         "decided_by": sha256[:12],
         "decided_at": datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds"),
     }
+    sent = flattened(json.loads(body or "{}")).items()
+    found = None if rare is None else schema.rare_label if rare else usual
+    columns = {free_name(name, own): _text(value) for name, value in sent}
+    return {schema.id or "case": id, **columns, schema.target: found, **own}
 
 
 def _text(value: Any) -> str | None:

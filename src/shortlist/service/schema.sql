@@ -85,10 +85,10 @@ CREATE TABLE log (
 CREATE UNIQUE INDEX log_case ON log (queue, case_id, kind) WHERE case_id IS NOT NULL;
 CREATE UNIQUE INDEX log_slot ON log (queue, period, slot) WHERE slot IS NOT NULL;
 CREATE UNIQUE INDEX log_total ON log (period, total_slot) WHERE total_slot IS NOT NULL;
-CREATE INDEX log_entity ON log (queue, entity, seq) WHERE entity IS NOT NULL;
-CREATE INDEX log_entity_case ON log (queue, entity, kind, at) WHERE entity IS NOT NULL AND (slot > 0 OR kind = 7 OR code = 10);
-CREATE INDEX log_joined ON log (queue, joined, score) WHERE joined IS NOT NULL;
-CREATE INDEX log_event ON log (queue, kind, seq) WHERE kind > 0;
+CREATE INDEX IF NOT EXISTS log_entity ON log (queue, entity, seq) WHERE entity IS NOT NULL;
+CREATE INDEX IF NOT EXISTS log_entity_case ON log (queue, entity, kind, at) WHERE entity IS NOT NULL AND (slot > 0 OR kind = 7 OR code = 10);
+CREATE INDEX IF NOT EXISTS log_joined ON log (queue, joined, score) WHERE joined IS NOT NULL;
+CREATE INDEX IF NOT EXISTS log_event ON log (queue, kind, seq) WHERE kind > 0;
 
 -- No flag beyond the capacity in force, whatever a program asks for. Of work, each flag continues the
 -- sum of the slot before it; slots are unique, so that no work can be left out of the sum.
@@ -167,7 +167,7 @@ CREATE TABLE outcome (
     PRIMARY KEY (queue, number),
     UNIQUE (queue, idempotency)
 );
-CREATE INDEX outcome_case ON outcome (queue, case_id, number);
+CREATE INDEX IF NOT EXISTS outcome_case ON outcome (queue, case_id, number);
 -- sqlite: CREATE TRIGGER outcome_unchanged BEFORE UPDATE OF queue, number, rare, reviewer, at ON outcome BEGIN SELECT RAISE(ABORT, 'the table outcome is append-only'); END;
 -- sqlite: CREATE TRIGGER outcome_erased BEFORE UPDATE ON outcome WHEN NEW.note IS NOT NULL OR NEW.idempotency IS NOT NULL OR length(NEW.seal) IS NOT 32 BEGIN SELECT RAISE(ABORT, 'the table outcome is append-only'); END;
 -- sqlite: CREATE TRIGGER outcome_kept BEFORE DELETE ON outcome BEGIN SELECT RAISE(ABORT, 'the table outcome is append-only'); END;
@@ -200,7 +200,7 @@ CREATE TABLE note (
 -- sqlite: CREATE TRIGGER note_kept BEFORE DELETE ON note BEGIN SELECT RAISE(ABORT, 'the table note is append-only'); END;
 -- postgresql: CREATE TRIGGER note_unchanged BEFORE UPDATE OR DELETE ON note FOR EACH ROW EXECUTE FUNCTION refuse_change();
 
-CREATE INDEX note_action ON note (queue, action, at);
+CREATE INDEX IF NOT EXISTS note_action ON note (queue, action, at);
 
 CREATE TABLE alarm (
     queue TEXT NOT NULL,
@@ -224,7 +224,7 @@ CREATE TABLE hook_event (
     tries INTEGER NOT NULL DEFAULT 0,
     error TEXT
 );
-CREATE INDEX hook_event_case ON hook_event (queue, seq, number);
+CREATE INDEX IF NOT EXISTS hook_event_case ON hook_event (queue, seq, number);
 
 CREATE TABLE hook_place (
     queue INTEGER PRIMARY KEY,

@@ -291,11 +291,12 @@ class Store:
         """Make the tables, unless they exist; one program at a time."""
         with self.write():
             self.query("CREATE TABLE IF NOT EXISTS version (number BIGINT PRIMARY KEY)")
-            if not self.query("SELECT number FROM version"):
-                for statement in _schema(self.dialect):
-                    self.query(statement)
+            if is_new := not self.query("SELECT number FROM version"):
                 self.query("INSERT INTO version VALUES (?)", _VERSION)
             self.check_tables()
+            for statement in _schema(self.dialect):
+                if is_new or "CREATE INDEX IF" in statement:  # one may be newer than the tables
+                    self.query(statement)
 
     def check_tables(self) -> None:
         """Raise an error unless this release made the tables."""

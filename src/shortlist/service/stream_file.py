@@ -18,11 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from .._core.files import check_writable, flattened, sync_folder
-from ..capacity import Capacity
+from ..capacity import Capacity, capacity_in_words
 from ..exceptions import StateFileError
 from ..online import BudgetController, Controller
 from ..online.decisions import MOMENT_REFUSED
-from ..thresholds.promise import capacity_in_words
 from ._group import find_known, join_queue, make_queue, writing
 from ._models import Arrival
 from ._replica import ReplayError, Replica

@@ -170,6 +170,7 @@ class _Workers:
         settings = uvicorn.Config(
             make_app(service),
             http=HttpProtocol,
+            log_config=None,  # its messages are logged like ours
             log_level="warning",
             access_log=False,
             lifespan="on",

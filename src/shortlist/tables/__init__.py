@@ -4,7 +4,7 @@ Needs the extra `cli` (pandas and pyarrow). Each command of the command line par
 calls one function of this package, and prints the result.
 """
 
-from .._core.addresses import DatabaseTable
+from .._core.files import DatabaseTable
 from ._source import ReadOptions
 from .drift import check_table
 from .fit import fit_table

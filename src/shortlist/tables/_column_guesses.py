@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.extras import load_extra
+from .._core.arrow import pa
 from .._core.formatting import number
 from ..exceptions import TableError
 from ._source import as_strptime, listed
@@ -34,9 +34,6 @@ from .column_format import (
     words_for_missing,
 )
 from .columns import is_moment, is_number, is_text, plain
-
-pa = load_extra("pyarrow", needed_for="Reading tables")
-load_extra("pyarrow.compute", needed_for="Reading tables")
 
 #: A column is plainly numeric (or of dates) if at most this share of its texts are other words.
 _MOST_OTHER_WORDS = 0.05

@@ -8,18 +8,17 @@ import math
 import sqlite3
 import tempfile
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any, BinaryIO
 from urllib.parse import quote
 
-from .._core.addresses import DatabaseTable
+from .._core.arrow import pa
 from .._core.extras import load_extra
+from .._core.files import DatabaseTable
 from ..exceptions import TableError
 from ._records import as_arrow
-from ._source import OpenTable, ReadOptions
-
-pa = load_extra("pyarrow", needed_for="Reading tables")
-load_extra("pyarrow.parquet", needed_for="Writing tables")
+from ._source import OpenTable
 
 _CHUNK_ROWS = 1 << 14
 _DRIVERS = {"postgresql": "psycopg", "duckdb": "duckdb", "other": "sqlalchemy"}
@@ -87,11 +86,9 @@ def _executed(connection: Any, address: DatabaseTable, query: str, **named: str)
     return cursor
 
 
-def open_database(
-    address: DatabaseTable, name: str, stack: contextlib.ExitStack, reading: ReadOptions
-) -> OpenTable:
+def open_database(address: DatabaseTable, source: OpenTable) -> OpenTable:
     """Open a table of a database, or what a query finds."""
-    connection = stack.enter_context(_connected(address))
+    connection = source.stack.enter_context(_connected(address))
     query = f"SELECT * FROM {_table_of(address)}"
     query = address.table.rstrip("; \n") if address.is_query else query
     nothing = _executed(connection, address, f"SELECT * FROM ({query}) cases WHERE 1 = 0")
@@ -108,19 +105,18 @@ def open_database(
                 plain = ([_plain(value) for value in each] for each in zip(*batch, strict=True))
                 yield pa.table(dict(zip(wanted, map(as_arrow, plain), strict=True)))
 
-    return OpenTable(name, columns, chunks, reading)
+    return replace(source, columns=columns, chunks=chunks)
 
 
 def _plain(value: Any) -> Any:
-    """Return a decimal without places as a whole number, and another one as the nearest float.
-
-    A whole number that a float would round stays whole.
-    """
+    """Return a decimal as a number that has all of its digits, or else as a text that has them."""
     if not isinstance(value, Decimal):
         return value
-    is_whole = value.is_finite() and value == value.to_integral_value()
-    has_places = is_whole and str(value) != str(int(value))
-    return int(value) if is_whole and not (has_places and float(value) == value) else float(value)
+    if value.is_finite() and value == value.to_integral_value():
+        has_places = str(value) != str(int(value))
+        return float(value) if has_places and float(value) == value else int(value)
+    nearest = float(value)
+    return nearest if not value.is_finite() or Decimal(repr(nearest)) == value else f"{value:f}"
 
 
 @contextlib.contextmanager

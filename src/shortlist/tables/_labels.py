@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
@@ -12,15 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core.arrays import Mask
-from .._core.extras import load_extra
+from .._core.arrow import pa, pd
 from .._core.formatting import percent
-from ..exceptions import TableError, TableNote
+from ..exceptions import TableError
+from ._source import note
 from .column_format import MISSING_CATEGORY, is_word_for_missing
 from .columns import SOMEWHERE, Place, is_text, number_text, plain
-
-pa = load_extra("pyarrow", needed_for="Reading tables")
-load_extra("pyarrow.compute", needed_for="Reading tables")
-pd = load_extra("pandas", needed_for="Reading tables")
 
 #: Floats hold all whole numbers up to this one.
 _LARGEST_EXACT = 1 << 53
@@ -58,11 +54,9 @@ def as_ids(column: Any, name: str, *, place: Place = SOMEWHERE, more: str = "") 
     if pa.types.is_floating(column.type):
         numbers = column.to_numpy()
         if (np.abs(numbers) > _LARGEST_EXACT).any():
-            warnings.warn(
+            note(
                 f"The id {name!r} holds floats with more than 15 digits. Something has shortened "
-                "them, and different cases may share one. Export the table with ids as text.",
-                TableNote,
-                stacklevel=2,
+                "them, and different cases may share one. Export the table with ids as text."
             )
         return np.array([number_text(value) for value in numbers.tolist()], dtype=object)
     # Whole numbers that were written as floats, such as 1.0.
@@ -160,11 +154,9 @@ def is_rare_label(
     seen = {folded(label) for label in known}
     new = [s for s, key in zip(spellings.tolist(), keys, strict=True) if key not in seen]
     if known and new and len(known) < MOST_LABELS:
-        warnings.warn(
+        note(
             f"The target {target!r} holds {', '.join(map(repr, new[:3]))}, which was not a label "
-            f"when the model was fitted. It counts as another label than {rare_label!r}.",
-            TableNote,
-            stacklevel=2,
+            f"when the model was fitted. It counts as another label than {rare_label!r}."
         )
     is_rare: NDArray[Any] = np.array([key == folded(rare_label) for key in keys], dtype=bool)
     return is_rare[where]

@@ -9,18 +9,19 @@ import json
 import math
 import zipfile
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from .._core.arrow import pa, pd
 from .._core.extras import load_extra
 from .._core.files import flattened
 from ..exceptions import TableError
 from ._source import (
     MISSING_TEXTS,
     OpenTable,
-    ReadOptions,
     cases_of,
     listed,
     note_subtotal,
@@ -28,9 +29,6 @@ from ._source import (
 )
 from ._text_files import open_bytes, utf8_file
 from .columns import number_text
-
-pa = load_extra("pyarrow", needed_for="Reading tables")
-pd = load_extra("pandas", needed_for="Reading tables")
 
 _CHUNK_LINES = 1 << 14
 _LARGEST_EXACT = 1 << 53
@@ -76,17 +74,15 @@ def _as_text(value: Any) -> str:
 # --- Excel ---
 
 
-def open_workbook(
-    path: Path, name: str, stack: contextlib.ExitStack, reading: ReadOptions
-) -> OpenTable:
+def open_workbook(path: Path, source: OpenTable) -> OpenTable:
     """Open a sheet of an Excel workbook; all of it is held in memory."""
     openpyxl = load_extra("openpyxl", needed_for="Reading Excel files")
-    notes: list[str] = []
+    name, notes = source.name, source.notes
     with translated(name), open(path, "rb") as file:
         try:
             plain = not _has_merged_cells(path)
             book = openpyxl.load_workbook(file, read_only=plain, data_only=True)
-            sheet = _sheet(book, name, reading, notes)
+            sheet = _sheet(book, source)
             cells = pd.DataFrame(list(sheet.iter_rows(values_only=True)), dtype=object)
             merged = [] if plain else [each.bounds for each in sheet.merged_cells.ranges]
         except (KeyError, ValueError, TypeError, AttributeError) as error:
@@ -101,31 +97,33 @@ def open_workbook(
     cells = _below_heading(cells, groups, where, notes)
     columns = [[None if v is None else _as_text(v) for v in values] for _, values in cells.items()]
     texts = pa.table([pa.array(values, pa.string()) for values in columns], list(cells.columns))
-    cells = cells.iloc[: cases_of(texts, name, reading, notes)[0]]
-    note_subtotal(texts.slice(0, len(cells)), name, reading, notes)
+    cells = cells.iloc[: cases_of(texts, source)[0]]
+    note_subtotal(texts.slice(0, len(cells)), source)
     empty = cells.columns[cells.isna().all()]
     if len(empty) and len(cells):
         with contextlib.closing(openpyxl.load_workbook(path, read_only=True)) as book:
             _check_formulas(book[sheet.title], list(empty), name)
-    cells = cells.mask(cells.map(str).map(str.strip).isin([*MISSING_TEXTS, *reading.na]), None)
+    missing = [*MISSING_TEXTS, *source.reading.na]
+    cells = cells.mask(cells.map(str).map(str.strip).isin(missing), None)
 
     def chunks(wanted: Collection[str], at_once: float = 0) -> Iterator[Any]:
         yield pa.table({column: as_arrow(cells[column].tolist()) for column in wanted})
 
-    return OpenTable(name, list(cells.columns), chunks, reading, notes)
+    return replace(source, columns=list(cells.columns), chunks=chunks)
 
 
-def _sheet(book: Any, name: str, reading: ReadOptions, notes: list[str]) -> Any:
+def _sheet(book: Any, source: OpenTable) -> Any:
+    name, wanted = source.name, source.reading.sheet
     names = [sheet.title for sheet in book.worksheets if sheet.sheet_state == "visible"]
-    if reading.sheet in book.sheetnames:
-        return book[reading.sheet]
-    if not names or (reading.sheet is not None and len(names) != 1):
+    if wanted in book.sheetnames:
+        return book[wanted]
+    if not names or (wanted is not None and len(names) != 1):
         raise TableError(
-            f"{name} has no sheet {reading.sheet or 'with cells'!r}. Its sheets are "
+            f"{name} has no sheet {wanted or 'with cells'!r}. Its sheets are "
             f"{listed(book.sheetnames)}; name one with sheet=...."
         )
-    if len(names) > 1 or reading.sheet is not None:
-        notes.append(
+    if len(names) > 1 or wanted is not None:
+        source.notes.append(
             f"{name} has the sheets {listed(book.sheetnames)}; {names[0]!r} is read. For another "
             "one, use sheet=..."
         )
@@ -182,14 +180,12 @@ def _check_formulas(sheet: Any, columns: list[str], name: str) -> None:
 # --- JSON lines ---
 
 
-def open_json_lines(
-    path: Path, name: str, stack: contextlib.ExitStack, reading: ReadOptions
-) -> OpenTable:
+def open_json_lines(path: Path, source: OpenTable) -> OpenTable:
     """Open a file with one JSON object per line; objects within objects become `a.b`."""
-    records = _records(path, name, stack, reading)
+    records = _records(path, source)
     first = list(itertools.islice(records, _CHUNK_LINES))
     if not first:
-        raise TableError(f"{name} is empty. It must hold one JSON object per line.")
+        raise TableError(f"{source.name} is empty. It must hold one JSON object per line.")
     columns = list(dict.fromkeys(itertools.chain.from_iterable(first)))
 
     def chunks(wanted: Collection[str], at_once: float = _CHUNK_LINES) -> Iterator[Any]:
@@ -201,17 +197,15 @@ def open_json_lines(
             yield pa.table({c: as_arrow([each.get(c) for each in batch]) for c in wanted})
             batch = list(itertools.islice(records, most))
 
-    return OpenTable(name, columns, chunks, reading)
+    return replace(source, columns=columns, chunks=chunks)
 
 
-def _records(
-    path: Path, name: str, stack: contextlib.ExitStack, reading: ReadOptions
-) -> Iterator[dict[str, Any]]:
-    with translated(name):
-        file = stack.enter_context(open_bytes(utf8_file(path, name, stack, reading)))
+def _records(path: Path, source: OpenTable) -> Iterator[dict[str, Any]]:
+    with translated(source.name):
+        file = source.stack.enter_context(open_bytes(utf8_file(path, source)))
         for number, line in enumerate(file, 1):
             if line.strip():
-                yield flattened(_record(line, number, name))
+                yield flattened(_record(line, number, source.name))
 
 
 def _record(line: bytes, number: int, name: str) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import re
+import warnings
 import zipfile
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
@@ -12,11 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from .._core.extras import load_extra
-from ..exceptions import TableError
-
-pa = load_extra("pyarrow", needed_for="Reading tables")
-load_extra("pyarrow.compute", needed_for="Reading tables")
+from .._core.arrow import pa
+from ..exceptions import TableError, TableNote
 
 _SIGNS = (".", ",")
 #: Letters of dates as spreadsheets know them, and those of `strptime`.
@@ -169,11 +167,12 @@ class OpenTable:
     """
 
     name: str
-    columns: list[str]
-    chunks: Callable[..., Iterator[Any]]
+    columns: list[str] = field(default_factory=list)
+    chunks: Callable[..., Iterator[Any]] = lambda wanted, **_: iter(())
     reading: ReadOptions = INFER_ALL
     notes: list[str] = field(default_factory=list)
     sep: str | None = None
+    stack: contextlib.ExitStack = field(default_factory=contextlib.ExitStack, repr=False)
 
     def read(self, most: float = math.inf) -> Any:
         """Return the whole table, with text as text; or its first rows, at least `most`."""
@@ -250,6 +249,11 @@ def _letters(name: str) -> str:
     return re.sub(r"[\W_]+", "", name).casefold()
 
 
+def note(message: str) -> None:
+    """Say something about a table to whoever reads it."""
+    warnings.warn(message, TableNote, stacklevel=3)
+
+
 @contextlib.contextmanager
 def translated(name: str) -> Iterator[None]:
     """Turn the errors of the readers into a TableError that names the file."""
@@ -318,41 +322,43 @@ _NUMBER = re.compile(r"[^A-Za-z]*[0-9][^A-Za-z]*")
 _MOST_TRIED = 1_000
 
 
-def cases_of(table: Any, name: str, reading: ReadOptions, notes: list[str]) -> tuple[int, int]:
+def cases_of(table: Any, source: OpenTable) -> tuple[int, int]:
     """Return how many rows of a table of texts are cases, and how many empty ones follow.
 
     Totals at the end are no cases. They are noted, as is a last row that is nearly empty.
     """
     is_empty = pa.compute.is_null(pa.compute.coalesce(*table.columns)).to_numpy()
-    totals = {} if reading.keep_total else _totals(table, _TOTAL)
+    keep_total = source.reading.keep_total
+    totals = {} if keep_total else _totals(table, _TOTAL)
     n_cases, n_empty = table.num_rows, 0
     while n_cases and table.num_columns > 1:
         if is_empty[n_cases - 1]:
             n_empty += 1
         elif n_cases - 1 in totals:
-            notes.append(
-                f"The last row of {name} looks like a total ({totals[n_cases - 1]}) and is left "
-                "out. If it is a case, use keep_total=True"
+            source.notes.append(
+                f"The last row of {source.name} looks like a total ({totals[n_cases - 1]}) and is "
+                "left out. If it is a case, use keep_total=True"
             )
         else:
             break
         n_cases -= 1
     last, before = ([], []) if n_cases < 2 else reversed(_cells(table.slice(n_cases - 2, 2)))
-    if not reading.keep_total and _looks_left_over(last, before):
-        notes.append(
-            f"The last row of {name} is nearly empty ({_in_short(last)}), but counts as a case. "
-            "If it is a total or a remark, remove it."
+    if not keep_total and _looks_left_over(last, before):
+        source.notes.append(
+            f"The last row of {source.name} is nearly empty ({_in_short(last)}), but counts as a "
+            "case. If it is a total or a remark, remove it."
         )
     return n_cases, n_empty
 
 
-def note_subtotal(table: Any, name: str, reading: ReadOptions, notes: list[str]) -> bool:
+def note_subtotal(table: Any, source: OpenTable) -> bool:
     """Say that a row in the middle looks like a total; return whether there is one."""
-    found = [] if reading.keep_total else list(_totals(table, _SUBTOTAL, is_end=False).values())
+    keep_total = source.reading.keep_total
+    found = [] if keep_total else list(_totals(table, _SUBTOTAL, is_end=False).values())
     if found:
-        notes.append(
-            f"A row of {name} looks like a total ({found[0]}), but counts as a case. If it is "
-            "not, remove it and all rows like it."
+        source.notes.append(
+            f"A row of {source.name} looks like a total ({found[0]}), but counts as a case. If it "
+            "is not, remove it and all rows like it."
         )
     return bool(found)
 

@@ -12,18 +12,16 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .._core.extras import load_extra
+from .._core.arrow import pa
 from .._core.formatting import counted
 from ..exceptions import TableError
-from ._source import MISSING_TEXTS, OpenTable, ReadOptions, cases_of, note_subtotal, translated
-
-pa = load_extra("pyarrow", needed_for="Reading tables")
-load_extra("pyarrow.csv", needed_for="Reading tables")
+from ._source import MISSING_TEXTS, OpenTable, cases_of, note_subtotal, translated
 
 #: No row may be longer. Arrow reads up to 32 such blocks ahead.
 _BLOCK_BYTES = 1 << 21
@@ -42,13 +40,10 @@ _CONTROL = 14
 _UTF8 = ("utf-8", "utf8", "ascii")
 
 
-def open_text(
-    path: Path, name: str, stack: contextlib.ExitStack, reading: ReadOptions
-) -> OpenTable:
+def open_text(path: Path, source: OpenTable) -> OpenTable:
     """Open a CSV or TSV file; `-` is standard input."""
-    path = utf8_file(path, name, stack, reading)
-    columns, delimiter, start, has_rows = _heading(path, name, reading)
-    notes: list[str] = []
+    path, name, notes = utf8_file(path, source), source.name, source.notes
+    columns, delimiter, start, has_rows = _heading(path, source)
     without = [str(place) for place, column in enumerate(columns, 1) if not column]
     if without:
         shown = ", ".join(without[:5])
@@ -60,18 +55,17 @@ def open_text(
     def chunks(wanted: Collection[str], at_once: float = 0) -> Iterator[Any]:
         is_noted = False
         with translated(name):
-            batches = _batches(path, start, named, delimiter, reading) if has_rows else iter(())
-            batches = _checked(batches, path, name, delimiter, notes)
-            for table in _cases(batches, name, reading, notes):
-                if not is_noted:
-                    is_noted = note_subtotal(table, name, reading, notes)
+            batches = _batches(path, start, named, delimiter, source) if has_rows else iter(())
+            batches = _checked(batches, path, delimiter, source)
+            for table in _cases(batches, source):
+                is_noted = is_noted or note_subtotal(table, source)
                 yield table.select(list(wanted))
 
-    return OpenTable(name, [c for c in columns if c], chunks, reading, notes, delimiter)
+    return replace(source, columns=[c for c in columns if c], chunks=chunks, sep=delimiter)
 
 
 def _batches(
-    path: Path, start: int, columns: list[str], delimiter: str, reading: ReadOptions
+    path: Path, start: int, columns: list[str], delimiter: str, source: OpenTable
 ) -> Iterator[Any]:
     """Parse a file in blocks, with all values as texts.
 
@@ -92,7 +86,7 @@ def _batches(
         pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
         pa.csv.ConvertOptions(
             column_types=dict.fromkeys(columns, pa.string()),
-            null_values=[*MISSING_TEXTS, *reading.na],
+            null_values=[*MISSING_TEXTS, *source.reading.na],
             strings_can_be_null=True,
         ),
     )
@@ -100,9 +94,7 @@ def _batches(
     return (pa.Table.from_batches(batches).combine_chunks() for batches in several)
 
 
-def _cases(
-    batches: Iterator[Any], name: str, reading: ReadOptions, notes: list[str]
-) -> Iterator[Any]:
+def _cases(batches: Iterator[Any], source: OpenTable) -> Iterator[Any]:
     """Yield the rows of a table without totals and empty rows at its end."""
     held: list[Any] = []
     for batch in batches:
@@ -112,20 +104,21 @@ def _cases(
         held.append(batch)
     if held:
         end = pa.concat_tables(held)
-        n_cases, n_empty = cases_of(end, name, reading, notes)
+        n_cases, n_empty = cases_of(end, source)
         if n_empty:
-            notes.append(f"{name} ends with {counted(n_empty, 'empty row')}: left out.")
+            empty = counted(n_empty, "empty row")
+            source.notes.append(f"{source.name} ends with {empty}: left out.")
         yield end.slice(0, n_cases)
 
 
 def _checked(
-    batches: Iterator[Any], path: Path, name: str, delimiter: str, notes: list[str]
+    batches: Iterator[Any], path: Path, delimiter: str, source: OpenTable
 ) -> Iterator[Any]:
     """Yield all tables; refuse zero bytes and a quote that is never closed.
 
     Arrow takes all that follows such a quote for one value.
     """
-    last, n_before, like_rows = "", 0, None
+    name, last, n_before, like_rows = source.name, "", 0, None
     for table in batches:
         if not table.num_rows:
             continue
@@ -141,7 +134,7 @@ def _checked(
             f"{n_before:,}, which begins with {last.splitlines()[0][:40]!r}. Close or remove it."
         )
     if like_rows is not None:
-        notes.append(
+        source.notes.append(
             f"A value in row {like_rows:,} of {name} holds lines that look like rows of their own. "
             'If they are, a quote (") is missing at the end of a value, or one too many begins it.'
         )
@@ -197,17 +190,17 @@ def _open_chars(path: Path, encoding: str = "utf-8") -> io.TextIOWrapper:
     return io.TextIOWrapper(open_bytes(path), encoding, newline="")
 
 
-def utf8_file(path: Path, name: str, stack: contextlib.ExitStack, reading: ReadOptions) -> Path:
+def utf8_file(path: Path, source: OpenTable) -> Path:
     """Return a UTF-8 file: this one, or a copy of standard input or of another encoding."""
     if str(path) == "-":
-        path = _copy(stack)
+        path = _copy(source.stack)
         with path.open("wb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file)
     with open_bytes(path) as file:
-        encoding = _marked(file.read(4), name) or reading.encoding or "utf-8"
+        encoding = _marked(file.read(4), source.name) or source.reading.encoding or "utf-8"
     if encoding.lower().replace("_", "-") in _UTF8 or _is_utf8(path):
         return path
-    copy = _copy(stack)
+    copy = _copy(source.stack)
     with (
         _open_chars(path, encoding) as file,
         copy.open("w", encoding="utf-8", newline="") as recoded,
@@ -251,10 +244,10 @@ def _is_utf8(path: Path) -> bool:
 # --- the heading ---
 
 
-def _heading(path: Path, name: str, reading: ReadOptions) -> tuple[list[str], str, int, bool]:
+def _heading(path: Path, source: OpenTable) -> tuple[list[str], str, int, bool]:
     """Return the columns, the delimiter, how many bytes precede them, and whether rows follow."""
     with _open_chars(path) as file:
-        head = file.read(_LONGEST_HEADING)
+        name, head = source.name, file.read(_LONGEST_HEADING)
     line = _LINE.search(head, head.startswith("\ufeff"))
     of_excel = re.fullmatch(r"sep=(.)", line[0].strip(" ")) if line else None
     if of_excel and line:
@@ -266,7 +259,7 @@ def _heading(path: Path, name: str, reading: ReadOptions) -> tuple[list[str], st
         raise TableError(f"{name} does not start with a line of column names; is it a table?")
     if "\0" in line[0]:
         raise TableError(_no_text(name))
-    said = of_excel[1] if of_excel else reading.sep
+    said = of_excel[1] if of_excel else source.reading.sep
     delimiter = said if said and said in line[0] else _separator(line[0])
     row = next(csv.reader(io.StringIO(line[0], newline=""), delimiter=delimiter), [])
     columns = [column.strip() for column in row]

@@ -7,19 +7,18 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import KW_ONLY, dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._core.arrays import Doubles, Mask
-from .._core.extras import load_extra
+from .._core.arrow import pa
 from .._core.ids import is_drawn
 from ..exceptions import TableError
-from ..online import EntityCases
 from ._labels import as_ids, look_damaged
 from ._labels import as_texts as as_texts
 from ._source import INFER_ALL, OpenTable, ReadOptions
@@ -31,9 +30,8 @@ from .read import open_table, table_at
 from .schema import TableRows
 from .write import without_escape
 
-pd = load_extra("pandas", needed_for="Reading tables")
-pa = load_extra("pyarrow", needed_for="Reading tables")
-load_extra("pyarrow.compute", needed_for="Reading tables")
+if TYPE_CHECKING:
+    from ..online import EntityCases
 
 #: The seconds of a day.
 DAY = 86_400.0
@@ -87,6 +85,8 @@ class CaseReader:
     @cached_property
     def rule(self) -> EntityCases:
         """What makes events one case; by default a day."""
+        from ..online import EntityCases
+
         return self.given_rule or EntityCases(window=DAY)
 
     def __iter__(self) -> Iterator[TableRows]:
@@ -100,6 +100,7 @@ class CaseReader:
                     continue
                 cases = self._cases(rows, chunk, kept)
                 self.n_read += len(cases)
+                self.segments.update(() if cases.segments is None else cases.segments.tolist())
                 if excluded is not None:
                     cases = cases.take(np.flatnonzero(~excluded.found(cases, self.entity)))
                 self.monitor.add(cases)
@@ -124,7 +125,7 @@ class CaseReader:
             if (name := getattr(self, option)) is not None:
                 source.require([name], f"which {option}=... names")
         wanted = [name for name in _names(source, self.keep) if name != self.id]
-        kept = {name: _free(name, (*self.taken, self.id)) for name in wanted}
+        kept = {name: free_name(name, (*self.taken, self.id)) for name in wanted}
         return kept, None if self.exclude is None else self._excluded(self.exclude, source.reading)
 
     def _excluded(self, path: Path, reading: ReadOptions) -> Exclusions | None:
@@ -173,10 +174,9 @@ class CaseReader:
         return values * DAY if feature.kind == "date" else values
 
     def _cases(self, rows: TableRows, chunk: Any, kept: dict[str, str]) -> TableRows:
-        segments = None
-        if self.segment is not None:
-            segments = as_texts(chunk[self.segment], self.segment)
-            self.segments.update(segments.tolist())
+        def column(name: str | None, read: Callable[[Any, str], Any]) -> Any:
+            return None if name is None else read(chunk[name], name)
+
         place = Place(str(self.path), self.n_read)
         carried = {
             shown: self._carried(chunk[name], name, shown, place) for name, shown in kept.items()
@@ -184,19 +184,17 @@ class CaseReader:
         return replace(
             rows,
             numbers=np.arange(self.n_read, self.n_read + len(rows.X)),
-            names=None if self.id is None else as_ids(chunk[self.id], self.id),
-            segments=segments,
-            chances=self._chances(chunk, place),
-            entities=None if self.entity is None else as_ids(chunk[self.entity], self.entity),
+            names=column(self.id, as_ids),
+            segments=column(self.segment, as_texts),
+            chances=column(self.turnout, partial(self._chances, place=place)),
+            entities=column(self.entity, as_ids),
             moments=None if self.time is None else self.moments(chunk, self.time, place),
             kept=pa.table(carried) if carried else None,
         )
 
-    def _chances(self, chunk: Any, place: Place) -> Doubles | None:
-        if (name := self.turnout) is None:
-            return None
+    def _chances(self, column: Any, name: str, *, place: Place) -> Doubles:
         format = PLAIN.adapted(name, self.reading or INFER_ALL)
-        return Feature(name, "numeric", format).bounded(chunk[name], "turnout", place=place)
+        return Feature(name, "numeric", format).bounded(column, "turnout", place=place)
 
     def _carried(self, column: Any, name: str, shown: str, place: Place) -> Any:
         """Return a column to carry along with the type that its first rows have; none is rounded.
@@ -224,9 +222,13 @@ def _names(source: OpenTable, keep: Collection[str]) -> list[str]:
     return source.named(keep=keep)[0]
 
 
-def _free(name: str, taken: Collection[str | None]) -> str:
+IN_TABLE = "_in_table"
+
+
+def free_name(name: str, taken: Collection[str | None]) -> str:
+    """Return the name of a column that is carried along, beside those of the output."""
     while name in taken:
-        name = f"{name}_in_table"
+        name += IN_TABLE
     return name
 
 

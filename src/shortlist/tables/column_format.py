@@ -18,11 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.extras import load_extra
+from .._core.arrow import pa
 from ._source import ReadOptions
-
-pa = load_extra("pyarrow", needed_for="Reading tables")
-load_extra("pyarrow.compute", needed_for="Reading tables")
 
 #: The category of a missing value. That a value is missing is often informative.
 MISSING_CATEGORY = "(missing)"

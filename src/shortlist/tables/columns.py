@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import math
 import re
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -18,9 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core.arrays import Doubles, Mask
-from .._core.extras import load_extra
+from .._core.arrow import pa
 from .._core.validation import LARGEST, name_rows
-from ..exceptions import TableError, TableNote
+from ..exceptions import TableError
+from ._source import note
 from .column_format import MISSING_CATEGORY as MISSING_CATEGORY
 from .column_format import (
     OTHER_SIGN,
@@ -34,9 +34,6 @@ from .column_format import (
     sentinels,
     simple_numbers,
 )
-
-pa = load_extra("pyarrow", needed_for="Reading tables")
-load_extra("pyarrow.compute", needed_for="Reading tables")
 
 _MOST_REMEMBERED = 1 << 12
 _MUST_BE = {
@@ -193,7 +190,7 @@ class Feature:
         known = ("", *self.format.missing)
         words = [t for t in texts if is_word_for_missing(t) and t.strip().lower() not in known]
         if words:
-            _note(f"{self.name!r} holds {', '.join(map(repr, words[:3]))}, read as missing.")
+            note(f"{self.name!r} holds {', '.join(map(repr, words[:3]))}, read as missing.")
 
     def _note_currencies(self, texts: list[str]) -> None:
         before = self.format.currency or self.format.unit
@@ -201,7 +198,7 @@ class Feature:
         known = before.split(" and ")
         others = [sign for sign in currencies(filter(None, parts)) if sign not in known]
         if others:
-            _note(
+            note(
                 f"{self.name!r} {f'was in {before}' if before else 'had no currency'} when the "
                 f"model was fitted, and now holds {', '.join(others)}. The numbers "
                 "are taken as they are. Convert them, or fit a new model."
@@ -210,7 +207,7 @@ class Feature:
     def _note_parts(self, texts: Any, values: NDArray[np.float64]) -> None:
         """Say that a point may separate thousands, if there were whole numbers only."""
         if pa.compute.all(pa.compute.match_substring_regex(texts, _LIKE_THOUSANDS)).as_py():
-            _note(
+            note(
                 f"{self.name!r} had whole numbers when the model was fitted, and now has such as "
                 f"{texts[0].as_py()!r}, read as {values[0]:.15g}. If the sign separates "
                 f"thousands, use decimal={OTHER_SIGN[self.format.decimal]!r}"
@@ -220,10 +217,6 @@ class Feature:
 def is_missing(values: NDArray[Any], kind: str) -> Mask:
     """Return which values of a column are missing."""
     return np.asarray(values == MISSING_CATEGORY if kind == "categorical" else np.isnan(values))
-
-
-def _note(message: str) -> None:
-    warnings.warn(message, TableNote, stacklevel=2)
 
 
 # --- single values ---

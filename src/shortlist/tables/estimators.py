@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from .. import aware
 from .._core.arrays import Mask
 from ..capacity import Capacity
 from ..exceptions import TableError
@@ -29,11 +29,11 @@ from .schema import TableSchema
 _PIECE = 4_000
 # Learners that know the capacity.
 _AWARE = {
-    "aware-linear": aware.CapacityAwareLinearClassifier,
-    "aware-svm": aware.CapacityAwareSVC,
-    "aware-forest": aware.CapacityAwareForestClassifier,
-    "aware-boosting": aware.CapacityAwareBoostingClassifier,
-    "aware-network": aware.CapacityAwareNetworkClassifier,
+    "aware-linear": "CapacityAwareLinearClassifier",
+    "aware-svm": "CapacityAwareSVC",
+    "aware-forest": "CapacityAwareForestClassifier",
+    "aware-boosting": "CapacityAwareBoostingClassifier",
+    "aware-network": "CapacityAwareNetworkClassifier",
 }
 #: The values of `learner` in :func:`fit_table`.
 LEARNERS = ("auto", *FAMILIES, *_AWARE)
@@ -56,7 +56,8 @@ def make_estimator(
 
 def _make(name: str, capacity: Capacity, random_state: int) -> Any:
     if name in _AWARE:
-        return _AWARE[name](capacity, rare_label=True, random_state=random_state)
+        made = getattr(import_module("shortlist.aware"), _AWARE[name])
+        return made(capacity, rare_label=True, random_state=random_state)
     return make_learner(name, random_state=random_state)
 
 

@@ -23,21 +23,10 @@ from ..classifier import CapacityClassifier
 from ..exceptions import TableError
 from ..learners.members import SIZES, watching_members
 from ..thresholds.promise import check_guarantee, guarantee_of
-from ._fit_notes import notes_on, notes_on_times
+from . import estimators
 from ._source import ReadOptions
 from .columns import Place
-from .estimators import (
-    LEARNERS,
-    adapted,
-    columns_of_trained,
-    is_trained,
-    make_estimator,
-    own_name,
-    own_pipeline,
-    seconds_of_work,
-    work_of,
-)
-from .inspect import infer_schema, only_labelled
+from .inspect import infer_schema, notes_on, notes_on_times, only_labelled
 from .learned_rows import RowFingerprints, column_profiles
 from .model import ModelCard, TableModel, labels_of, versions_in_use
 from .read import open_table, table_at
@@ -200,8 +189,8 @@ def fit_table(
     """
     check_guarantee(guarantee, capacity)
     check_option("size", size, SIZES)
-    check_option("learner", learner, LEARNERS)
-    is_ready = own is not None and is_trained(own)
+    check_option("learner", learner, estimators.LEARNERS)
+    is_ready = own is not None and estimators.is_trained(own)
     if is_ready:
         for_a_fit = {"folds": folds, "time": time, "group": group, "n_jobs": n_jobs}
         _check_unused(for_a_fit | {"memory": memory, "size": size.removeprefix("default")})
@@ -211,7 +200,7 @@ def fit_table(
     named = {"target": target, "id": id, "rare": rare, "work": work}
     rows, schema, notes = read_to_fit(path, reading, labelled_only=labelled_only, **named)
     if is_ready:
-        schema, about = columns_of_trained(own, schema, str(path))
+        schema, about = estimators.columns_of_trained(own, schema, str(path))
         rows, notes = rows.of_columns(schema.features), [*notes, *about]
     if weight is not None:
         _check_weighted(capacity, learner if own is None else "own", unlabelled)
@@ -222,7 +211,9 @@ def fit_table(
     fit = _divided(rows, schema, notes, promise, unlabelled, time=time, group=group, weight=weight)
     if is_ready:
         fit.check_enough(rows, _FEWEST_TO_CALIBRATE)
-        return fit.measured(fit.model(adapted(own, schema), own_name(own), cv="prefit"))
+        return fit.measured(
+            fit.model(estimators.adapted(own, schema), estimators.own_name(own), cv="prefit")
+        )
     fit.check_enough(fit.learned, _FEWEST)
     fit.check_unlabelled()
     is_ensemble = own is None and learner == "auto"
@@ -231,7 +222,7 @@ def fit_table(
     sizes = (size,) if holds_out(cv) else (fold_size, size)
     options = {"n_jobs": n_jobs, "memory": memory, "random_state": random_state}
     estimator, *of_lists = fit.estimators(learner, own, sizes, **options)
-    name = learner if own is None else own_name(own)
+    name = learner if own is None else estimators.own_name(own)
     with watching_members(fit.reporting(on_progress, estimator, of_lists, cv)):
         model = fit.model(estimator, name, cv=cv, list_estimator=of_lists[0] if of_lists else None)
     return fit.measured(model)
@@ -292,21 +283,25 @@ class _Fit:
     ) -> list[Any]:
         """Return unfitted models of some sizes; other models than ensembles have one size."""
         if own is not None:
-            return [own_pipeline(own, self.schema) for _ in sizes]
+            return [estimators.own_pipeline(own, self.schema) for _ in sizes]
         options |= {"capacity": self.as_flags()}
-        return [make_estimator(learner, self.schema, size=size, **options) for size in sizes]
+        return [
+            estimators.make_estimator(learner, self.schema, size=size, **options) for size in sizes
+        ]
 
     def reporting(
         self, on_progress: Progress, estimator: Any, of_lists: list[Any], cv: int | float
     ) -> Callable[[str, float], None]:
         """Return what reports the work done, in seconds if a piece of a long table is timed."""
         n_rows, n_folds = len(self.learned.X), 1 if holds_out(cv) else int(cv)
-        planned = [work_of(each, n_rows) for each in (*of_lists, *([estimator] * n_folds))]
+        planned = [
+            estimators.work_of(each, n_rows) for each in (*of_lists, *([estimator] * n_folds))
+        ]
         seconds: dict[str, float] = {}
         if n_rows > _SHORT and planned[0] and not isinstance(estimator, Pipeline):
             on_progress("timing a piece of the rows", 0, 1)
             known = labels_of(self.learned), self.promise["random_state"]
-            seconds = seconds_of_work(estimator, self.learned.X, *known)
+            seconds = estimators.seconds_of_work(estimator, self.learned.X, *known)
         done, total = 0.0, sum(n * seconds.get(name, 1) for of in planned for name, n in of.items())
         on_progress(f"fitting, about {duration(total)} in all" if seconds else "fitting", 0, 1)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import chain, islice
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from .._core.formatting import counted, number, stated_percent
 from .._core.work import count_in_units
 from ..capacity import exact
 from ..exceptions import TooManyFlagsError
-from ..online import EntityCases
 from ._labels import RepeatedIds
 from ._source import ReadOptions
 from .cases import CaseReader
@@ -25,6 +24,9 @@ from .monitor import Finding
 from .reasons import reasons_for, reasons_in_words
 from .schema import TableRows
 from .write import TableWriter
+
+if TYPE_CHECKING:
+    from ..online import EntityCases
 
 _DECIDED = {"score": "double", "flagged": "int8"}
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import hypergeom
 
-from .._core.extras import load_extra
+from .._core.arrow import pd
 from .._core.formatting import number
 from .._core.ids import hash_ids, hash_rows
 from .columns import MISSING_CATEGORY, is_missing
@@ -18,7 +18,6 @@ from .schema import TableRows, TableSchema
 if TYPE_CHECKING:
     from .cases import Columns
 
-pd = load_extra("pandas", needed_for="Reading tables")
 
 #: The most hashes that are kept: one megabyte. Of longer tables, a random sample of rows is kept.
 _MOST = 1 << 17

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
@@ -15,10 +14,10 @@ from .._core.intervals import Interval, proportion_interval
 from .._core.ranking import lift
 from .._core.validation import check_number
 from ..capacity import Capacity, exact
-from ..exceptions import TableError, TableNote
+from ..exceptions import TableError
 from ..metrics import CapacityCurve, NeededCapacity
 from ..metrics.counted import CountedRows, count_rows
-from ._source import ReadOptions
+from ._source import ReadOptions, note
 from .cases import CaseReader, Columns, RowsRead
 from .groups import Floor, GroupCodes, GroupResult, by_group, price_of_floor
 from .learned_rows import SeenRows
@@ -258,12 +257,10 @@ def check_counts(n_rare: int, n_items: int, schema: TableSchema, target: str) ->
             "the other cases as well."
         )
     if 2 * n_rare > n_items:
-        warnings.warn(
+        note(
             f"The rare label {schema.rare_label!r} is in {n_rare:,} of {n_items:,} rows of "
             f"{target!r}: it is not rare here. Check that the labels mean what they meant in the "
-            "fit, and that the table does not hold selected cases only.",
-            TableNote,
-            stacklevel=2,
+            "fit, and that the table does not hold selected cases only."
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from .. import __version__
 from .._core.arrays import Doubles, Floats, Mask
-from .._core.extras import load_extra
+from .._core.arrow import pd
 from .._core.ids import tie_keys_of
 from .._core.intervals import Interval
 from .._core.validation import check_seed
@@ -22,14 +22,14 @@ from .._core.work import reaches
 from ..capacity import Capacity
 from ..classifier import CapacityClassifier
 from ..exceptions import TableError
-from ..models.scorer import RowScorer, compile_scorer
 from ..thresholds import Decisions
 from ..worth import expected_worth
 from .columns import MISSING_CATEGORY, Feature
 from .learned_rows import ColumnProfile, RowFingerprints
 from .schema import TableRows, TableSchema, WorkColumns
 
-pd = load_extra("pandas", needed_for="Reading tables")
+if TYPE_CHECKING:
+    from ..models.scorer import RowScorer
 
 
 @dataclass(frozen=True)
@@ -283,6 +283,8 @@ class TableModel:
         distributions of the columns it has been compared with the classifier: see
         :func:`~shortlist.models.compile_scorer`.
         """
+        from ..models import compile_scorer
+
         return compile_scorer(self.classifier, self.probe_rows())
 
     def probe_rows(self) -> Any:

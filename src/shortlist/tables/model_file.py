@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Any
 import sklearn
 
 from .. import __version__
-from .._core.addresses import without_user
 from .._core.extras import load_extra
-from .._core.files import to_plain, write_whole
+from .._core.files import to_plain, without_user, write_whole
 from ..capacity import Capacity
 from ..classifier import CapacityClassifier
 from ..exceptions import CapacityError, ModelFileError

@@ -12,21 +12,19 @@ import tempfile
 import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from .._core.addresses import DatabaseTable, RemoteFile, as_path, without_user
+from .._core.arrow import pa, pd
 from .._core.extras import load_extra
+from .._core.files import DatabaseTable, RemoteFile, as_path, without_user
 from ..exceptions import TableError, TableNote
 from ._databases import open_database
 from ._records import as_arrow, open_json_lines, open_workbook
 from ._source import INFER_ALL, ReadOptions, listed, translated
 from ._source import OpenTable as OpenTable
 from ._text_files import open_text
-
-pa = load_extra("pyarrow", needed_for="Reading tables")
-pd = load_extra("pandas", needed_for="Reading tables")
-load_extra("pyarrow.parquet", needed_for="Reading tables")
 
 _CHUNK_BYTES = 1 << 22
 _CHUNK_ROWS = 1 << 16
@@ -67,7 +65,7 @@ def open_table(path: Path, *, reading: ReadOptions | None = None) -> Iterator[Op
     name = {"-": "Standard input", "the data frame": "The data frame"}.get(str(path), str(path))
     with contextlib.ExitStack() as stack:
         with translated(name):
-            source = opener(path, name, stack, reading)
+            source = opener(path, OpenTable(name, reading=reading, stack=stack))
         _check_unique(source)
         try:
             yield source
@@ -110,27 +108,23 @@ def _opener(path: Path) -> Opener:
     return _OPENERS[_extension(path)]
 
 
-def _open_parquet(
-    path: Path, name: str, stack: contextlib.ExitStack, reading: ReadOptions
-) -> OpenTable:
+def _open_parquet(path: Path, source: OpenTable) -> OpenTable:
     """Open a Parquet file, without the row numbers that pandas saves."""
-    raw = stack.enter_context(pa.OSFile(str(path)))
+    raw = source.stack.enter_context(pa.OSFile(str(path)))
     # With buffering in advance, the whole file would end up in memory.
     options = {"buffer_size": _CHUNK_BYTES, "pre_buffer": False}
-    file = stack.enter_context(pa.parquet.ParquetFile(raw, **options))
+    file = source.stack.enter_context(pa.parquet.ParquetFile(raw, **options))
     columns = [name for name in file.schema_arrow.names if not _UNNAMED_INDEX.fullmatch(name)]
 
     def chunks(wanted: Collection[str], at_once: float = 0) -> Iterator[Any]:
-        with translated(name):
+        with translated(source.name):
             for batch in file.iter_batches(_CHUNK_ROWS, columns=list(wanted)):
                 yield pa.Table.from_batches([batch]).select(list(wanted))
 
-    return OpenTable(name, columns, chunks, reading)
+    return replace(source, columns=columns, chunks=chunks)
 
 
-def _open_frame(
-    path: Frame, name: str, stack: contextlib.ExitStack, reading: ReadOptions
-) -> OpenTable:
+def _open_frame(path: Frame, source: OpenTable) -> OpenTable:
     """Open a data frame, as a Parquet file that holds it; mixed values are texts, as in a file."""
     frame = path.frame
     if isinstance(frame, pd.DataFrame):
@@ -138,9 +132,8 @@ def _open_frame(
         columns = [_as_column(column) for _, column in frame.items()]
         frame = pa.table(columns, [str(name) for name in frame.columns])
     table = pa.table(frame)
-    return OpenTable(
-        name, table.column_names, lambda wanted, **_: iter([table.select([*wanted])]), reading
-    )
+    chunks = lambda wanted, **_: iter([table.select([*wanted])])  # noqa: E731
+    return replace(source, columns=table.column_names, chunks=chunks)
 
 
 def _as_column(column: Any) -> Any:
@@ -176,12 +169,11 @@ def files_of(folder: Path) -> list[Path]:
     return files
 
 
-def _open_remote(
-    path: RemoteFile, name: str, stack: contextlib.ExitStack, reading: ReadOptions
-) -> OpenTable:
+def _open_remote(path: RemoteFile, source: OpenTable) -> OpenTable:
     """Copy files from elsewhere, and open the copies."""
+    name = source.name
     fsspec = load_extra("fsspec", needed_for=f"Reading {name}")
-    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="shortlist-")))
+    folder = Path(source.stack.enter_context(tempfile.TemporaryDirectory(prefix="shortlist-")))
     try:
         system, where = fsspec.core.url_to_fs(path.url)
         found = sorted(system.glob(where)) if "*" in where else [where]
@@ -195,25 +187,22 @@ def _open_remote(
     if not found:
         raise TableError(f"No file matches {name}. Check the address.")
     opener, path_of = (_open_folder, folder) if len(found) > 1 else (_opener(copy), copy)
-    return opener(path_of, name, stack, reading)
+    return opener(path_of, source)
 
 
-def _open_folder(
-    path: Path, name: str, stack: contextlib.ExitStack, reading: ReadOptions
-) -> OpenTable:
-    files = files_of(path)
-    notes: list[str] = []
-    with open_table(files[0], reading=reading) as first:
+def _open_folder(path: Path, source: OpenTable) -> OpenTable:
+    files, notes = files_of(path), source.notes
+    with open_table(files[0], reading=source.reading) as first:
         columns, sep, _ = first.columns, first.sep, first.take_notes()
 
     def chunks(wanted: Collection[str], **at_once: float) -> Iterator[Any]:
         for file in files:
-            with open_table(file, reading=reading) as source:
-                source.require(wanted, f"which {files[0]} has")
-                yield from source.chunks(wanted, **at_once)
-                notes.extend(note for note in source.take_notes() if note not in notes)
+            with open_table(file, reading=source.reading) as part:
+                part.require(wanted, f"which {files[0]} has")
+                yield from part.chunks(wanted, **at_once)
+                notes.extend(note for note in part.take_notes() if note not in notes)
 
-    return OpenTable(name, columns, chunks, reading, notes, sep)
+    return replace(source, columns=columns, chunks=chunks, sep=sep)
 
 
 def _check_unique(source: OpenTable) -> None:
@@ -225,7 +214,7 @@ def _check_unique(source: OpenTable) -> None:
         )
 
 
-Opener = Callable[[Any, str, contextlib.ExitStack, ReadOptions], OpenTable]
+Opener = Callable[[Any, OpenTable], OpenTable]
 _TEXT, _LINES = (".csv", ".tsv", ".txt"), (".jsonl", ".ndjson")
 _OPENERS: dict[str, Opener] = {
     **dict.fromkeys((*_TEXT, *(f"{suffix}.gz" for suffix in _TEXT)), open_text),

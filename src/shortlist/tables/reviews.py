@@ -106,7 +106,8 @@ def missed_in_table(
         )
     except ValueError as error:
         raise TableError(f"{path}: {error} Rows are counted from 0 below the heading.") from error
-    expected = _expected_detection(model)
+    by_card = (rule.detection for rule in model.card.rules if rule.rule == AS_LIST)
+    expected = next(by_card, None)
     fallen = expected is not None and estimate.has_fallen_below(expected)
     return MissedResult(estimate, expected, fallen)
 
@@ -160,8 +161,3 @@ def _about_reviews(table: Any, id: str | None, path: Path) -> list[str]:
         ids.add(as_texts(table[id], id))
         notes += ids.notes(id, f"{twice} reviews, keep one row of each.")
     return notes
-
-
-def _expected_detection(model: TableModel) -> float | None:
-    """Return the detection of the list by the card, if the model has one."""
-    return next((rule.detection for rule in model.card.rules if rule.rule == AS_LIST), None)

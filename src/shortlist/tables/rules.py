@@ -84,18 +84,15 @@ def _of_counts(
     paid: float | None = None,
 ) -> RuleResult:
     """Measure a rule by the numbers of items, rare items, flags and rare items among these."""
-    names = ("n_items", "n_rare", "n_flagged", "n_found")
     _, n_rare, n_flagged, n_found = counts
-    detection, interval = adjusted_detection_of_counts(
-        **dict(zip(names, counts, strict=True)),
-        capacity=capacity if paid is None else Capacity.fraction(1),
-    )
-    share = 1.0 if paid is None else paid
+    limit = capacity if paid is None else Capacity.fraction(1)
+    detection, interval = adjusted_detection_of_counts(*counts, capacity=limit)
+    share = paid = 1.0 if paid is None else paid
     if filled is not None:
         share *= detection * n_rare / n_found if n_found else 1.0
         interval = filled
     interval = Interval(share * interval.low, share * interval.high)
-    detection *= 1.0 if paid is None else paid
+    detection *= paid
     precision = n_found / n_flagged if n_flagged else None
     of_flags = proportion_interval(n_found, n_flagged)
     return RuleResult(rule, n_flagged, n_found, detection, interval, precision, of_flags)

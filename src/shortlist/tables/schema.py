@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core.arrays import Doubles, Mask, Rows
-from .._core.extras import load_extra
+from .._core.arrow import pa, pd
 from .._core.formatting import number
 from ..capacity import Capacity
 from ..exceptions import TableError
@@ -23,9 +23,6 @@ from ._source import INFER_ALL, OpenTable, ReadOptions
 from .column_format import MISSING_CATEGORY, PLAIN
 from .columns import BOUNDS, SOMEWHERE, Feature, Place, is_missing
 from .read import open_table
-
-pa = load_extra("pyarrow", needed_for="Reading tables")
-pd = load_extra("pandas", needed_for="Reading tables")
 
 _ERRORS = (KeyError, TypeError, ValueError, OverflowError)
 

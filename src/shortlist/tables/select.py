@@ -5,27 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._core import probing
 from .._core.arrays import Rows
-from .._core.extras import load_extra
+from .._core.arrow import pd
 from .._core.formatting import counted, stated_percent
 from .._core.ids import tie_keys_of
-from .._core.probing import (
-    BY_SCORE,
-    PROBE,
-    check_probe,
-    draw_probes,
-    expected_losses,
-    probe_seed,
-)
 from .._core.ranking import lift
 from .._core.validation import check_seed
 from ..capacity import exact
 from ..exceptions import TableError
-from ..online import EntityCases
 from ..thresholds import count_invitations
 from ..thresholds.lists import check_one_way
 from ..thresholds.precision import CommonScores
@@ -41,7 +33,8 @@ from .read import open_table
 from .reasons import reasons_for, reasons_in_words
 from .schema import TableRows, WorkColumns
 
-pd = load_extra("pandas", needed_for="Reading tables")
+if TYPE_CHECKING:
+    from ..online import EntityCases
 
 #: The columns that a list may have besides the id and those carried along, and their types in a
 #: file. With probes: how a row got its place, and with which probability; with tiers: which one.
@@ -318,7 +311,7 @@ class _Ranking:
         names: Any = cases.names
         if cases.entities is not None:
             rule = self.read.rule  # nobody is on a list twice within the cool-down
-            whole = EntityCases(window=rule.window + rule.cooldown)
+            whole = type(rule)(window=rule.window + rule.cooldown)
             names = whole.number(cases.entities, cases.moments)
             self.n_events = np.zeros(self.read.n_read, dtype=np.int64)
             self.n_events[cases.numbers] = np.bincount(names)[names]
@@ -360,7 +353,7 @@ class _Length:
 
     def __post_init__(self) -> None:
         worth = None if self.precision is None else Worth.precision(self.precision)
-        check_one_way(worth, self.act, check_probe(self.probe))
+        check_one_way(worth, self.act, probing.check_probe(self.probe))
         if (self.count is None) != (self.work.budget is not None):
             raise TableError(
                 "Say how long the list may be: count=50, or budget=480 with effort=..., but not "
@@ -416,7 +409,7 @@ class _Length:
             places = self._precise(ranking, places, self.precision)
         if self.invites:
             ranking.notes.append(self._about_invited(places.size))
-        if check_probe(self.probe):
+        if probing.check_probe(self.probe):
             return _with_probes(ranking, places, self.probe)
         tiers = ["act"] * acted.size + ["review"] * places.size
         return np.concatenate([acted, places]), {} if self.act is None else {"tier": tiers}
@@ -428,8 +421,8 @@ class _Length:
         worth = expected_worth(p, values=cases.values, efforts=cases.efforts)
         order = np.argsort(-worth, kind="stable")
         listed, columns = order[found.flagged[order]], dict[str, Any]()
-        if check_probe(self.probe):
-            losses = None if cases.values is None else expected_losses(p, cases.values)
+        if probing.check_probe(self.probe):
+            losses = None if cases.values is None else probing.expected_losses(p, cases.values)
             listed, columns = _with_probes(ranking, listed, self.probe, order, losses)
             gain = float(expected_worth(p, values=cases.values, efforts=None)[listed].sum())
             found = replace(found, gain=gain, gap=found.gain + found.gap - gain)
@@ -510,19 +503,19 @@ def _with_probes(
     """Give the last places to rows below the cut; they stand where their order puts them."""
     cases = ranking.cases
     order = np.arange(len(cases)) if order is None else order
-    seed = probe_seed(check_seed(ranking.model.classifier.random_state))
+    seed = probing.probe_seed(check_seed(ranking.model.classifier.random_state))
     codes = None
     if cases.segments is not None:
         codes = np.unique(cases.segments.astype(str), return_inverse=True)[1]
-    drawn = draw_probes(
+    drawn = probing.draw_probes(
         np.isin(np.arange(len(cases)), chosen),
         -np.argsort(order).astype(np.float64),  # the order is known, and has no ties
         lambda rows: np.zeros(rows.size),
         tie_keys_of(cases.X, cases.names, seed=seed),
-        check_probe(probe),
+        probing.check_probe(probe),
         groups=codes,
         losses=losses,
     )
     listed = order[drawn.flagged[order]]
-    selected_by = np.where(drawn.is_probe[listed], PROBE, BY_SCORE)
+    selected_by = np.where(drawn.is_probe[listed], probing.PROBE, probing.BY_SCORE)
     return listed, {"selected_by": selected_by, "inclusion": drawn.probabilities[listed]}

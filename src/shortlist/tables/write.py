@@ -6,20 +6,16 @@ import contextlib
 import json
 import operator
 import re
-import warnings
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
-from .._core.addresses import DatabaseTable
+from .._core.arrow import pa
 from .._core.extras import load_extra
-from .._core.files import write_whole
+from .._core.files import DatabaseTable, write_whole
 from .._core.formatting import counted
-from ..exceptions import TableError, TableNote
+from ..exceptions import TableError
 from ._databases import append_whole, check_appendable
-
-pa = load_extra("pyarrow", needed_for="Writing tables")
-for _module in ("csv", "parquet"):
-    load_extra(f"pyarrow.{_module}", needed_for="Writing tables")
+from ._source import note
 
 #: Formats that spreadsheets open, and would take texts for formulas in.
 _FOR_SPREADSHEETS = ("csv", "xlsx")
@@ -163,12 +159,10 @@ class _Workbook(contextlib.AbstractContextManager[Any]):
         if error[0] is None:
             self._book.save(self._file)
         if self._n_cut:
-            warnings.warn(
+            note(
                 f"{self._n_cut:,} texts have control characters or more than "
                 f"{_MOST_SIGNS_OF_A_CELL:,} characters, which Excel does not take. They are "
-                "shortened. Files that end in .csv or .parquet have them as they are.",
-                TableNote,
-                stacklevel=2,
+                "shortened. Files that end in .csv or .parquet have them as they are."
             )
 
 

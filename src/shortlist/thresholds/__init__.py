@@ -1,11 +1,11 @@
 """From scores to decisions: exact selection in a batch, and thresholds with a guarantee."""
 
+from .._core.turnout import count_invitations
 from .calibrate import calibrate_threshold
 from .lists import Selection, select
 from .promise import GUARANTEES
 from .rules import Decisions
 from .threshold import CalibratedThreshold
-from .turnout import count_invitations
 
 __all__ = [
     "GUARANTEES",

@@ -32,7 +32,6 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
-from scipy.signal import convolve
 from scipy.special import betaincinv, gammaln
 
 from .._core.arrays import Rows
@@ -95,6 +94,8 @@ def local_level(n: int, error: float, *, mirrored: bool = False) -> float:
 
 def crossing_probability(n: int, level: float, places: Rows) -> float:
     """Return the probability that any bound of these places, at this local level, is crossed."""
+    from scipy.signal import convolve  # takes longer to import than a small model to fit
+
     bounds = betaincinv(places + 1.0, n - places, 1 - level)
     times = n * np.concatenate([[0.0], bounds])
     kept, first = np.ones(1), 0  # probabilities of N = first, first + 1, ... without a crossing

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._core.ids import check_ids, keys_by_id, number_groups
-from .._core.labels import find_rare
+from .._core.labels import ReferencePrevalence, find_rare
 from .._core.ranking import Cut, Cuts
 from .._core.validation import (
     check_confidence,
@@ -24,7 +24,7 @@ from ..exceptions import CapacityError
 from ..worth import Worth, check_worth
 from .guarantees import Place
 from .promise import TIES, Promise, check_guarantee, place_of, warn_too_few
-from .samples import CalibrationSample, ReferencePrevalence
+from .samples import CalibrationSample
 from .terms import Terms, described
 from .threshold import CalibratedThreshold
 
@@ -197,7 +197,7 @@ def calibrate_threshold(
     reference = ReferencePrevalence.of_labels(is_rare, sample.groups, seed=seed)
     reference = reference._replace(stated=prevalence)
     terms = Terms(guarantee, confidence, reference, seed, n_batches, max_effort, worth)
-    return terms.thresholds([sample], capacity, confidence)[0]
+    return terms.thresholds([sample], capacity)[0]
 
 
 def calibrate_counts(

@@ -30,7 +30,7 @@ from scipy.optimize import brentq
 from scipy.special import betainc
 
 from .._core.arrays import Doubles, Mask, Rows
-from .._core.intervals import clopper_pearson_upper
+from .._core.intervals import clopper_pearson_upper, largest
 
 
 class Place(NamedTuple):
@@ -323,15 +323,6 @@ def _gap_nodes(n_below: int, limit: float = 1.0, n_panels: int = 8) -> tuple[Dou
         last = min(last, -n_below * math.log1p(-limit))
     nodes, weights = _panels(0.0, last, n_panels)
     return -np.expm1(-nodes / n_below), weights * np.exp(-nodes)
-
-
-def largest(holds: Callable[[int], bool], most: int) -> int:
-    """Return the largest number up to `most` for which a promise holds; -1 always does."""
-    low, high = -1, most
-    while low < high:
-        k = (low + high + 1) // 2
-        low, high = (k, high) if holds(k) else (low, k - 1)
-    return low
 
 
 def _largest_share(chance: Callable[[float], float], error: float) -> float:

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._core.arrays import Doubles, Floats, Mask, Rows, TieKeys
 from .._core.ids import check_ids, keys_by_id
+from .._core.knapsack import fill
 from .._core.probing import (
     BY_SCORE,
     NOT_SELECTED,
@@ -37,7 +38,6 @@ from .._core.work import (
 from ..capacity import Capacity, check_capacity, check_efforts_suit
 from ..exceptions import CapacityError
 from ..worth import Worth, check_worth
-from ._knapsack import fill
 from .precision import CommonScores
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from .._core.formatting import number, stated_percent
 from .._core.validation import check_count, check_option, warn_user
-from ..capacity import Capacity, check_capacity
+from ..capacity import Capacity, capacity_in_words, check_capacity
 from ..exceptions import CapacityError, InsufficientCalibrationWarning
 from . import guarantees
 from ._bands import simultaneous_place
@@ -21,6 +21,7 @@ from .samples import CalibrationSample
 from .threshold import CalibratedThreshold
 
 TIES = ("exclude", "hash")
+_MOST_OVER_TIME = 1_000_000  # items: of more, some are drawn, and others in every calibration
 
 
 @dataclass(frozen=True)
@@ -74,12 +75,7 @@ _BY_NAME = {
             fold_place=_expected,
             of_sample=True,
         ),
-        Guarantee(
-            "expected",
-            _expected,
-            _AMONG + "on average over calibrations.",
-            fold_place=_expected,
-        ),
+        Guarantee("expected", _expected, _AMONG + "on average over calibrations.", _expected),
         Guarantee(
             "confident",
             lambda n, promise: guarantees.confident_place(n, promise.ratio, error=promise.error),
@@ -134,12 +130,18 @@ def check_guarantee(name: str, capacity: Capacity, n_batches: Any = 1) -> None:
         )
 
 
-def check_folds(guarantee: str, n_folds: int) -> None:
-    """Raise an error for a guarantee that the thresholds of several folds cannot keep together."""
-    if n_folds > 1 and guarantee_of(guarantee).fold_place is None:
+def check_folds(guarantee: str, sizes: Sequence[int]) -> None:
+    """Raise an error for a guarantee that thresholds of so many items each cannot keep together."""
+    kind = guarantee_of(guarantee)
+    if len(sizes) > 1 and kind.fold_place is None:
         raise ValueError(
-            f"guarantee={guarantee!r} needs one model with one threshold, and each of {n_folds} "
+            f"guarantee={guarantee!r} needs one model with one threshold, and each of {len(sizes)} "
             "folds has its own. Hold items out with cv=0.5, which cv='auto' does, or recalibrate."
+        )
+    if kind.over_time and max(sizes) > _MOST_OVER_TIME:
+        raise ValueError(
+            f"guarantee={guarantee!r} holds for up to {_MOST_OVER_TIME:,} calibration items; got "
+            f"{max(sizes):,}. Calibrate on fewer, or use guarantee='confident'."
         )
 
 
@@ -195,17 +197,6 @@ def warn_too_few(
 
 
 # --- in words ---------------------------------------------------------------------------------
-
-
-def capacity_in_words(capacity: Capacity, *, unit: str = "units", cases: str = "cases") -> str:
-    """Describe how many cases can be followed up, or how much work may be spent on them."""
-    value, per = float(capacity.value), f"{capacity.per:,}" if capacity.per else ""
-    return {
-        "count": f"{value:,.0f} of every {per} {cases}" if per else f"{value:,.0f} {cases}",
-        "fraction": f"{stated_percent(value)} of all {cases}",
-        "multiple": f"{number(value, 12)} follow-ups for each rare case",
-        "effort": f"{number(value, 12)} {unit}" + (f" for every {per} {cases}" if per else ""),
-    }[capacity.kind]
 
 
 def guarantee_in_short(guarantee: str, confidence: float, n_batches: int = 1) -> str:

@@ -32,15 +32,14 @@ from ..worth import Worth
 from .guarantees import Place, tail_mean
 from .lists import Candidates, Selection, check_act, tiers_of
 from .precision import CommonScores
-from .samples import CalibrationSample, RowFacts
-from .segments import SegmentCapacities
+from .samples import CalibrationSample, RowFacts, SegmentCapacities
 from .terms import Terms
 from .threshold import CalibratedThreshold
 
 # Without a capacity for all items, as many may be flagged as the segments allow.
 _EVERYTHING, _NOTHING = Capacity.count(1, per=1), Capacity.count(0, per=1)
 _NO_PROBES = Fraction(0)
-_ALL: Any = slice(None)  # rows
+_ALL = -1  # in place of the number of a segment
 
 
 @dataclass(frozen=True)
@@ -123,13 +122,17 @@ class Rule:
             check_capacity(capacity)
         self.samples, self.capacity, self.terms = list(samples), capacity, terms
         self.segments = segments
-        confidence = self._shared_confidence()
-        self._by_name = {
-            name: self._segment_thresholds(name, code, limit, confidence)
-            for code, (name, limit) in enumerate(self._named)
-            if limit is not None
-        }
-        self.calibrations = self._overall_thresholds(confidence)
+        shared = replace(terms, confidence=self._shared_confidence())
+        self.calibrations: list[CalibratedThreshold] = []  # none yet, where segments come first
+        self._by_segment = [
+            (code, self._segment_thresholds(shared, name, code, limit))
+            for code, name, limit in self._limited
+        ]
+        self.calibrations = self._overall_thresholds(shared)
+
+    @property
+    def _limited(self) -> list[tuple[int, Any, Capacity]]:
+        return [] if self.segments is None else self.segments.limited
 
     # --- deciding -------------------------------------------------------------------------------
 
@@ -155,43 +158,30 @@ class Rule:
             rare = weigh(rare, facts.values, facts.efforts)
         rare = as_calibrated(rare, self.precision)
         flagged, thresholds = np.ones(rare.size, dtype=bool), np.full(rare.size, -np.inf)
-        for rows, threshold in self._limits_on(fold_of, facts.segments):
-            own_keys = keys if keys is None or rows is _ALL else keys_within(keys, rows)
-            also, least = _compare(threshold, rare[rows], own_keys)
+        for rows, found in self._limits_on(rare.size, fold_of, facts.segments):
+            also, least = _compare(found, rare[rows], keys and keys_within(keys, rows))
             flagged[rows] &= also
             thresholds[rows] = np.maximum(thresholds[rows], least)
         acted = None
         if act is not None:
-            acted = np.zeros(rare.size, dtype=bool)
-            for fold, found in enumerate(acting_thresholds(self, act)):
-                rows = np.arange(rare.size) if fold_of is None else np.flatnonzero(fold_of == fold)
+            acted, every = np.zeros(rare.size, dtype=bool), np.arange(rare.size)
+            for rows, found in _by_fold(every, acting_thresholds(self, act), fold_of):
                 acted[rows] = _compare(found, rare[rows], keys and keys_within(keys, rows))[0]
         return Decisions(flagged, rare, thresholds, scores.by_class, keys, acted)
 
     def _limits_on(
-        self, fold_of: Rows | None, segments: Rows | None
-    ) -> Iterator[tuple[Any, CalibratedThreshold]]:
+        self, n_items: int, fold_of: Rows | None, segments: Rows | None
+    ) -> Iterator[tuple[Rows, CalibratedThreshold]]:
         """Yield the thresholds that must be exceeded, each with its rows: of folds and segments."""
-        for fold in [0] if fold_of is None else np.unique(fold_of).tolist():
-            own = _ALL if fold_of is None else np.flatnonzero(fold_of == fold)
-            yield own, self.calibrations[fold]
-            for rows, found in self._by_segment(segments):
-                yield (rows if fold_of is None else np.intersect1d(rows, own)), found[fold]
-
-    def _by_segment(
-        self, segments: Rows | None
-    ) -> Iterator[tuple[Rows, list[CalibratedThreshold]]]:
-        """Yield the rows of each segment that has a capacity, with its thresholds, one a fold."""
-        for code, (name, _) in enumerate(self._named):
-            if name in self._by_name:
-                yield np.flatnonzero(segments == code), self._by_name[name]
+        for code, found in [*self._by_segment, (_ALL, self.calibrations)]:
+            rows = np.arange(n_items) if code == _ALL else np.flatnonzero(segments == code)
+            yield from _by_fold(rows, found, fold_of)
 
     def passed(self, scores: Floats, keys: TieKeys | None, segments: Rows | None = None) -> Mask:
         """Tell which scores exceed all thresholds of a rule for one model."""
         flagged = np.ones(scores.size, dtype=bool)
-        for rows, threshold in self._limits_on(None, segments):
-            own_keys = keys if keys is None or rows is _ALL else keys_within(keys, rows)
-            flagged[rows] &= threshold.flag_with_keys(scores[rows], own_keys)
+        for rows, found in self._limits_on(scores.size, None, segments):
+            flagged[rows] &= found.flag_with_keys(scores[rows], keys and keys_within(keys, rows))
         return flagged
 
     def _keys_as_calibrated(self, facts: RowFacts) -> TieKeys | None:
@@ -282,10 +272,9 @@ class Rule:
             return some.choose(own, worth, prevalence).among(rows, n_items)
 
         allowed = np.ones(n_items, dtype=bool)
-        for code, (_, own_limit) in enumerate(self.segments.items):
-            if own_limit is not None:
-                own = np.flatnonzero(items.segments == code)
-                allowed[own] = best_of(own, own_limit).flagged[own]
+        for code, _, own_limit in self._limited:
+            own = np.flatnonzero(items.segments == code)
+            allowed[own] = best_of(own, own_limit).flagged[own]
         rows = np.flatnonzero(allowed)
         if limit.kind == "effort":
             return best_of(rows, Capacity.effort(limit.max_effort(n_items)))
@@ -308,7 +297,7 @@ class Rule:
     @property
     def max_effort(self) -> float | None:
         """What no item may take: the bound, or what all calibration items take; None without."""
-        every = chain(self.calibrations, *self._by_name.values())
+        every = chain(self.calibrations, *(found for _, found in self._by_segment))
         return max((e.max_effort for e in every if e.max_effort is not None), default=None)
 
     @property
@@ -324,14 +313,10 @@ class Rule:
     @property
     def segment_calibrations(self) -> dict[Any, Any]:
         """The threshold of each segment with a capacity; with folds, a list of one for each."""
-        named = self._by_name.items()
-        return {name: found if len(found) > 1 else found[0] for name, found in named}
+        pairs = zip(self._limited, self._by_segment, strict=True)
+        return {name: each if len(each) > 1 else each[0] for (_, name, _), (_, each) in pairs}
 
     # --- calibrating ----------------------------------------------------------------------------
-
-    @property
-    def _named(self) -> list[tuple[Any, Capacity | None]]:
-        return [] if self.segments is None else self.segments.items
 
     def _shared_confidence(self) -> float:
         """Return the confidence for each limit under which all hold at once (Bonferroni)."""
@@ -341,35 +326,28 @@ class Rule:
         n_limits = sum(limit is not None and limit.value > 0 for limit in limits)
         return 1 - (1 - self.terms.confidence) / max(n_limits, 1)
 
-    def _overall_thresholds(self, confidence: float) -> list[CalibratedThreshold]:
-        samples, terms = self.samples, self.terms
+    def _overall_thresholds(self, terms: Terms) -> list[CalibratedThreshold]:
+        samples = self.samples
         if self.capacity is None:
-            return replace(terms, worth=None).thresholds(samples, _EVERYTHING, confidence)
-        if self._by_name and self.terms.kind.of_sample and len(samples) == 1:
+            return replace(terms, worth=None).thresholds(samples, _EVERYTHING)
+        if self._limited and terms.kind.of_sample and len(samples) == 1:
             # The other guarantees rest on a sample in which nothing has been chosen yet.
-            samples = [replace(samples[0], scores=self._let_through(samples[0]))]
-        return terms.thresholds(samples, self.capacity, confidence)
-
-    def _let_through(self, sample: CalibrationSample) -> Floats:
-        """Return the scores, with those that their segment does not flag below all others."""
-        scores, tie_keys = sample.scores.copy(), sample.keys_of
-        for own, (found,) in self._by_segment(sample.segments):
-            keys = tie_keys and keys_within(tie_keys, own)
-            scores[own[~found.flag_with_keys(scores[own], keys)]] = -np.inf
-        return scores
+            own = samples[0]
+            samples = [own.only(self.passed(own.scores, own.keys_of, own.segments))]
+        return terms.thresholds(samples, self.capacity)
 
     def _segment_thresholds(
-        self, name: Any, code: int, limit: Capacity, confidence: float
+        self, terms: Terms, name: Any, code: int, limit: Capacity
     ) -> list[CalibratedThreshold]:
         within = [sample.within(code) for sample in self.samples]
         if any(sample.scores.size for sample in within):
-            return self.terms.thresholds(within, limit, confidence)
+            return terms.thresholds(within, limit)
         warn_user(
             f"No calibration item belongs to {'other segments' if name is None else repr(name)}. "
             "Nothing is flagged there; fit or recalibrate with items of it.",
             InsufficientCalibrationWarning,
         )
-        return self.terms.thresholds(within, _NOTHING, confidence)
+        return terms.thresholds(within, _NOTHING)
 
 
 @lru_cache(maxsize=1)
@@ -378,12 +356,23 @@ def acting_thresholds(rule: Rule, precision: float) -> list[CalibratedThreshold]
     check_act(precision)
     terms, worth = rule.terms, Worth.precision(precision)
     terms = replace(terms, guarantee="confident", n_batches=1, worth=worth)
-    return terms.thresholds(rule.samples, _EVERYTHING, terms.confidence)
+    return terms.thresholds(rule.samples, _EVERYTHING)
 
 
 def keys_of(facts: RowFacts, seed: int) -> TieKeys:
     """Return the tie keys of rows: a hash of their ids, or else of their own values."""
     return tie_keys_of(facts.X, facts.ids, seed=seed, columns=facts.columns)
+
+
+def _by_fold(
+    rows: Rows, thresholds: Sequence[CalibratedThreshold], fold_of: Rows | None
+) -> Iterator[tuple[Rows, CalibratedThreshold]]:
+    """Yield thresholds, one for each fold, with the rows that it judges."""
+    if fold_of is None:
+        yield from ((rows, found) for found in thresholds)
+    else:
+        for fold in np.unique(fold_of).tolist():
+            yield rows[fold_of[rows] == fold], thresholds[fold]
 
 
 def _compare(

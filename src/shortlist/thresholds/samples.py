@@ -1,20 +1,21 @@
-"""What is known about rows, what a threshold is calibrated on, and the reference prevalence."""
+"""What is known about rows, capacities of their segments, and what a threshold is calibrated on."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._core.arrays import Doubles, Floats, Mask, Rows, TieKeys
 from .._core.ids import MOST_ITEMS, Columns, is_drawn, keys_by_id, lots_of
-from .._core.intervals import clopper_pearson_lower
-from .._core.labels import EstimatedShare
 from .._core.ranking import keys_within, lift, tied_positions
 from .._core.validation import check_scores
 from .._core.work import weigh
+from ..capacity import Capacity, check_capacity
+from ..exceptions import CapacityError, CapacityTypeError
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,57 @@ class RowFacts:
     values: Doubles | None = None
     efforts: Doubles | None = None
     columns: Columns = None
+
+
+@dataclass(frozen=True)
+class SegmentCapacities:
+    """Capacities of the named segments, and of all others together; as a value, None is no limit.
+
+    Segments are numbered in this order, and those that are not named come last.
+    """
+
+    named: dict[Any, Capacity | None]
+    others: Capacity | None
+
+    @property
+    def limits(self) -> list[Capacity | None]:
+        """The capacity of each number."""
+        return [limit for _, limit in self.items]
+
+    @property
+    def limited(self) -> list[tuple[int, Any, Capacity]]:
+        """The number and the name of each segment that has a capacity, with this capacity."""
+        named = enumerate(self.items)
+        return [(code, name, limit) for code, (name, limit) in named if limit is not None]
+
+    @property
+    def items(self) -> list[tuple[Any, Capacity | None]]:
+        """The segment of each number with its capacity; None stands for the other segments."""
+        return [*self.named.items(), *([] if self.others is None else [(None, self.others)])]
+
+
+def check_segment_capacities(named: Any, others: Any) -> SegmentCapacities | None:
+    """Check the parameters `segment_capacities` and `default_segment_capacity`."""
+    if named is None:
+        if others is not None:
+            raise CapacityError(
+                "default_segment_capacity was given without segment_capacities. Pass "
+                "segment_capacities={} to put every segment under the default."
+            )
+        return None
+    if not isinstance(named, Mapping):
+        raise CapacityTypeError(
+            "segment_capacities must be a dict from segments to capacities, such as "
+            f"{{'north': Capacity.fraction(0.02)}}; got {named!r}."
+        )
+    if not named and others is None:
+        raise CapacityError(
+            "segment_capacities={} names no segment. Name some, or pass default_segment_capacity."
+        )
+    for capacity in (*named.values(), others):
+        if capacity is not None:
+            check_capacity(capacity)
+    return SegmentCapacities(dict(named), others)
 
 
 @dataclass(frozen=True)
@@ -95,9 +147,7 @@ class CalibrationSample:
         own = {name: getattr(facts, name) for name in ("segments", "groups", "values", "efforts")}
         own = {name: _of(column, rows) for name, column in (own | {"is_rare": is_rare}).items()}
         values = own.pop("values")
-        if values is not None or own["efforts"] is not None:
-            scores = weigh(scores, values, own["efforts"])
-        scores, keys = lift(scores), None
+        scores, keys = lift(weigh(scores, values, own["efforts"])), None
         if tie_keys is not None:
             # Lots of groups and of work need the keys of all ids; the order only those of ties.
             by_lot = has_ids and not (own["groups"] is None and own["efforts"] is None)
@@ -138,11 +188,8 @@ class CalibrationSample:
 
     def take(self, rows: Rows) -> CalibrationSample:
         """Return some of the items, without their segments."""
-        keys = self.tie_keys
-        if callable(keys):
-            keys = keys_within(keys, rows)
-        elif keys is not None:
-            keys = keys[rows]
+        keys, lazy = self.tie_keys, callable(self.tie_keys)
+        keys = keys_within(keys, rows) if lazy else _of(keys, rows)
         names = ("scores", "is_rare", "groups", "efforts")
         taken: dict[str, Any] = {name: _of(getattr(self, name), rows) for name in names}
         return replace(self, tie_keys=keys, segments=None, **taken)
@@ -151,12 +198,15 @@ class CalibrationSample:
         """Return the items of one segment, without labels: a multiple refers to all items."""
         return replace(self.take(np.flatnonzero(self.segments == segment)), is_rare=None)
 
-    def thinned(self, max_effort: Any, seed: int) -> CalibrationSample:
-        """Put each item below all others by lot, the sooner the less work it takes."""
-        assert self.efforts is not None
-        kept = self.lots(seed) < self.efforts / max_effort
+    def only(self, kept: Mask) -> CalibrationSample:
+        """Put the other items below all that are kept."""
         lowest = self.scores.dtype.type(-np.inf)
         return replace(self, scores=np.where(kept, self.scores, lowest))
+
+    def thinned(self, max_effort: Any, seed: int) -> CalibrationSample:
+        """Keep each item by lot, the sooner the more work it takes."""
+        assert self.efforts is not None
+        return self.only(self.lots(seed) < self.efforts / max_effort)
 
     def one_of_each_group(self, seed: int) -> CalibrationSample:
         """Return one item of each group, drawn by lot: these are independent of each other."""
@@ -168,48 +218,3 @@ class CalibrationSample:
 
 def _of(column: Any, rows: Rows) -> Any:
     return None if column is None else column[rows]
-
-
-class ReferencePrevalence(NamedTuple):
-    """The prevalence that a multiple refers to: as stated, or else the share in labelled items.
-
-    `counts` are rare and all labelled items; `independent` those of one item of each group, which
-    a lower bound rests on.
-    """
-
-    stated: Any = None
-    counts: tuple[int, int] | None = None
-    independent: tuple[int, int] = (0, 1)
-
-    @classmethod
-    def of_labels(
-        cls, is_rare: Mask | None, groups: Rows | None = None, *, seed: int = 0
-    ) -> ReferencePrevalence:
-        """Count the rare items, and those of one item of each group, drawn by lot."""
-        if is_rare is None:
-            return cls()
-        drawn = is_rare
-        if groups is not None:
-            shuffled = np.random.default_rng(seed % 2**64).permutation(groups.size)
-            drawn = is_rare[shuffled[np.unique(groups[shuffled], return_index=True)[1]]]
-        of_all, of_drawn = ((int(np.count_nonzero(each)), each.size) for each in (is_rare, drawn))
-        return cls(None, of_all, of_drawn)
-
-    @property
-    def share(self) -> EstimatedShare | None:
-        """The share of rare items among the labelled ones, exactly; None without labels."""
-        return None if self.counts is None else EstimatedShare(*self.counts)
-
-    @property
-    def value(self) -> Any:
-        """The prevalence, or None where it is not known."""
-        return self.share if self.stated is None else self.stated
-
-    @property
-    def is_estimated(self) -> bool:
-        """Whether the prevalence was counted in labels, and not stated."""
-        return self.stated is None and self.counts is not None
-
-    def lower_bound(self, *, error: float) -> EstimatedShare:
-        """Return what the share in the population exceeds, except with probability `error`."""
-        return EstimatedShare(float(clopper_pearson_lower(*self.independent, error=error)))

@@ -11,18 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from .._core.arrays import Doubles, Mask, TieKeys
+from .._core.arrays import Mask, TieKeys
 from .._core.formatting import percent
 from .._core.ids import lots_of
 from .._core.intervals import Interval, clopper_pearson_lower
+from .._core.labels import ReferencePrevalence
 from .._core.ranking import AFTER_ALL, BEFORE_ALL, Cuts, cut_after, dense_places, flag_above, rank
 from .._core.validation import check_confidence, warn_user
-from .._core.work import are_equal, check_max_effort
-from ..capacity import Capacity, check_efforts_suit, exact
+from ..capacity import Capacity, exact, largest_effort
 from ..worth import Worth
 from ._bands import simultaneous_interval
-from ._worth import worth_limit
 from .guarantees import Place, confident_k_by_walking, plug_in_k, rate_above
+from .precision import worth_limit
 from .promise import (
     Guarantee,
     Promise,
@@ -32,12 +32,11 @@ from .promise import (
     place_of,
     warn_too_few,
 )
-from .samples import CalibrationSample, ReferencePrevalence
+from .samples import CalibrationSample
 from .threshold import CalibratedThreshold
 
 _UNKNOWN_PREVALENCE = ReferencePrevalence()
 _UNKNOWN_RATE = Interval(np.nan, np.nan)
-_MOST_OVER_TIME = 1_000_000  # items: of more, some are drawn, and others in every calibration
 _MANY_TIED = 0.05  # share of the items that tie with a threshold
 
 
@@ -70,6 +69,27 @@ class Terms:
         """The guarantee, with all that is known about it."""
         return guarantee_of(self.guarantee)
 
+    def check(self, capacity: Capacity, *, labelled: bool, grouped: bool) -> None:
+        """Raise an error for what cannot be promised about items with labels or groups."""
+        check_guarantee(self.guarantee, capacity, self.n_batches)
+        refused = self.refuses_groups(capacity, labelled=labelled)
+        if grouped and refused is not None:
+            raise ValueError(
+                f"{refused} and groups cannot be combined: no rule is exact then. Keep one random "
+                "item of each group, and calibrate on these without groups."
+            )
+        tests_precision = labelled and self.promises_precision
+        if self.kind.over_time and (self.estimates(capacity) or tests_precision):
+            raise ValueError(
+                f"guarantee={self.guarantee!r} needs the stated prevalence of a multiple, and no "
+                f"promised precision; got {self.worth if tests_precision else capacity}. Use "
+                "Capacity.fraction(...), or guarantee='confident'."
+            )
+
+    def estimates(self, capacity: Capacity) -> bool:
+        """Whether a capacity refers to a prevalence that was counted in labels."""
+        return capacity.kind == "multiple" and self.reference.is_estimated
+
     def refuses_groups(self, capacity: Capacity, *, labelled: bool) -> str | None:
         """Return what has no exact rule if items come in groups; None if all has one."""
         if capacity.kind == "effort":
@@ -84,11 +104,11 @@ class Terms:
         return self.worth is not None and self.worth.kind == "precision"
 
     def thresholds(
-        self, samples: Sequence[CalibrationSample], capacity: Capacity, confidence: float
+        self, samples: Sequence[CalibrationSample], capacity: Capacity
     ) -> list[CalibratedThreshold]:
         """Calibrate one threshold for each sample; several of them keep the capacity together."""
-        found = self._calibrations(samples, capacity, confidence)
-        thresholds = [replace(each.threshold, confidence=confidence) for each in found]
+        found = self._calibrations(samples, capacity)
+        thresholds = [replace(each.threshold, confidence=self.confidence) for each in found]
         warn_too_few(found[0].promise, thresholds, samples)
         if samples[0].out_of_bag:
             _warn_at_the_bottom(samples[0], thresholds[0].value)
@@ -101,21 +121,21 @@ class Terms:
 
         `tie_keys` are those of all items; a sample may keep only those of tied ones.
         """
-        pairs = zip(self._calibrations(samples, capacity, self.confidence), tie_keys, strict=True)
+        pairs = zip(self._calibrations(samples, capacity), tie_keys, strict=True)
         return np.concatenate([found.flags_without_own(keys) for found, keys in pairs])
 
     def _calibrations(
-        self, samples: Sequence[CalibrationSample], capacity: Capacity, confidence: float
+        self, samples: Sequence[CalibrationSample], capacity: Capacity
     ) -> list[_Calibration]:
         terms, in_folds = self, len(samples) > 1
-        check_folds(self.guarantee, len(samples))
+        check_folds(self.guarantee, [each.scores.size for each in samples])
         if self.worth is not None:  # each fold keeps its precision by itself (Bonferroni)
-            confidence = 1 - (1 - confidence) / len(samples)
+            terms = replace(self, confidence=1 - (1 - self.confidence) / len(samples))
         if capacity.kind == "effort":  # a fold may have few efforts, or none
             efforts = [each.efforts for each in samples if each.efforts is not None]
             every = np.concatenate(efforts) if efforts else None
-            terms = replace(self, max_effort=largest_effort(capacity, every, self.max_effort))
-        return [_Calibration(terms, each, capacity, confidence, in_folds) for each in samples]
+            terms = replace(terms, max_effort=largest_effort(capacity, every, self.max_effort))
+        return [_Calibration(terms, each, capacity, in_folds) for each in samples]
 
 
 class _Calibration:
@@ -142,41 +162,16 @@ class _Calibration:
     """
 
     def __init__(
-        self,
-        terms: Terms,
-        sample: CalibrationSample,
-        capacity: Capacity,
-        confidence: float,
-        in_folds: bool,
+        self, terms: Terms, sample: CalibrationSample, capacity: Capacity, in_folds: bool
     ) -> None:
-        check_guarantee(terms.guarantee, capacity, terms.n_batches)
+        labelled = sample.is_rare is not None
+        terms.check(capacity, labelled=labelled, grouped=sample.groups is not None)
         if not (sample.scores.size or in_folds or capacity.value == 0):
             raise ValueError("Calibration needs at least one score; got none.")
-        labelled = sample.is_rare is not None
-        refused = terms.refuses_groups(capacity, labelled=labelled)
-        if refused is not None and sample.groups is not None:
-            raise ValueError(
-                f"{refused} and groups cannot be combined: no rule is exact then. Keep one random "
-                "item of each group, and calibrate on these without groups."
-            )
         self.terms, self.sample, self.capacity = terms, sample, capacity
-        self.confidence = check_confidence(confidence)
         self.of_work = capacity.kind == "effort"
-        self.units = np.arange(sample.scores.size)
-        if sample.groups is not None:
-            self.units = np.unique(sample.groups, return_inverse=True)[1]
         self.tests_precision = labelled and terms.promises_precision
-        is_estimated = capacity.kind == "multiple" and terms.reference.is_estimated
-        if terms.kind.over_time and (
-            is_estimated or self.tests_precision or sample.scores.size > _MOST_OVER_TIME
-        ):
-            raise ValueError(
-                f"guarantee={terms.guarantee!r} holds for up to {_MOST_OVER_TIME:,} calibration "
-                "items, a stated prevalence if the capacity is a multiple of it, and no promised "
-                f"precision; got {sample.scores.size:,} items, {capacity!r} and worth="
-                f"{terms.worth!r}. Use Capacity.fraction(...), or guarantee='confident'."
-            )
-        covers_prevalence = is_estimated and terms.kind.surely
+        covers_prevalence = terms.estimates(capacity) and terms.kind.surely
         # Labels can be walked along, which covers an unknown prevalence at less cost.
         by_labels = labelled and not (terms.kind.at_once or in_folds)
         self.walks = covers_prevalence and by_labels
@@ -184,7 +179,8 @@ class _Calibration:
 
     def _find_promise(self, bounds_prevalence: bool, in_folds: bool) -> Promise:
         """Return the promise with its exact ratio, about flags."""
-        terms, capacity, error = self.terms, self.capacity, 1 - self.confidence
+        terms, capacity = self.terms, self.capacity
+        error = 1 - check_confidence(terms.confidence)
         if self.of_work:
             largest = exact(terms.max_effort)
             ratio = min(capacity.effort_per_item() / largest, Fraction(1))
@@ -252,12 +248,15 @@ class _Calibration:
 
         At the capacity of all items, the share of an average group as a part of that of all items.
         """
-        sample, n, sizes = self.sample, self.sample.scores.size, np.bincount(self.units)
-        if sample.groups is None or self.terms.kind.of_sample or np.unique(sizes).size < 2:
+        sample, n = self.sample, self.sample.scores.size
+        if sample.groups is None or self.terms.kind.of_sample:
+            return Fraction(1)
+        _, units, sizes = np.unique(sample.groups, return_inverse=True, return_counts=True)
+        if np.unique(sizes).size < 2:
             return Fraction(1)
         places, last = dense_places(sample.scores, sample.sorting_keys), n * self.promise.ratio
         above = places <= np.sort(places)[math.ceil(last) - 1]  # with all that is tied there
-        share = Fraction(float((np.bincount(self.units, above) / sizes).mean()))
+        share = Fraction(float((np.bincount(units, above) / sizes).mean()))
         return min(share * n / int(above.sum()), Fraction(1))
 
     # --- each item by the others ----------------------------------------------------------------
@@ -270,16 +269,19 @@ class _Calibration:
         thresholds that this does not find: where a precision is tested or an unknown prevalence
         covered by them, the items are flagged by the threshold of all of them.
         """
-        sample, units = self.sample, self.units
+        sample = self.sample
         by_cap = sample.groups is not None and self.terms.kind.of_sample
         if self.walks or self.tests_precision or by_cap:
             return self.threshold.flag_with_keys(sample.scores, tie_keys)
-        own, n = self._single_items(), sample.scores.size
+        own = self._single_items()
         pairs = [(each.scores, each.sorting_keys) for each in (sample, own)]
         scores, keys = (np.concatenate(each) for each in zip(*pairs, strict=True))
-        items, others = np.split(dense_places(scores, keys), [n])
+        items, others = np.split(dense_places(scores, keys), [sample.scores.size])
+        mine = others  # that of each item's group
+        if sample.groups is not None:
+            mine = others[np.unique(sample.groups, return_inverse=True)[1]]
         n_before = np.searchsorted(np.sort(others), items, side="right")
-        n_before = n_before - (others[units] <= items)
+        n_before = n_before - (mine <= items)
         k, share = self._place(own, others.size - 1)
         flagged = n_before <= k
         if share:
@@ -299,15 +301,15 @@ class _Calibration:
         """The lowest threshold that keeps the promise, with all that is known about it."""
         sample, worth = self.sample, self.terms.worth
         place, found = self._find_cuts()
-        k, cuts, known = place.k, found, {}
-        if sample.groups is not None or self.of_work:
-            k = _n_above(found, sample)
+        cuts, has_law = found, sample.groups is None and not self.of_work
+        k = place.k if has_law else _n_above(found, sample)
         if worth is not None:
             cuts = found.within(worth_limit(worth, k, sample, self.promise))
             k = k if cuts == found else _n_above(cuts, sample)
         above, between = cuts.divide(sample.scores, sample.keys_of)
-        if sample.groups is not None or self.of_work or worth is not None:
-            known = {"k": k, "interval": _UNKNOWN_RATE}
+        known: dict[str, Any] = {"k": k}
+        if worth is not None or not has_law:
+            known["interval"] = _UNKNOWN_RATE
         if self.of_work and sample.efforts is not None:
             spent = sample.efforts[above].sum() + cuts.share * sample.efforts[between].sum()
             known["effort_spent"] = float(spent) / max(sample.scores.size, 1)
@@ -317,7 +319,7 @@ class _Calibration:
             place,
             cuts,
             (sample.scores.size, int(np.count_nonzero(above)), int(np.count_nonzero(between))),
-            confidence=self.confidence,
+            confidence=self.terms.confidence,
             ties="exclude" if sample.keys_of is None else "hash",
             seed=self.terms.seed,
             has_values=sample.has_values,
@@ -325,23 +327,6 @@ class _Calibration:
             limited_by="capacity" if cuts == found else "worth",
             **known,
         )
-
-
-def largest_effort(capacity: Capacity, efforts: Doubles | None, max_effort: Any) -> float:
-    """Return what no item takes more of; efforts that differ need a stated bound."""
-    check_efforts_suit(capacity, efforts)
-    assert efforts is not None
-    capacity.effort_per_item()  # raises an error for a budget without `per`
-    if max_effort is not None:
-        return check_max_effort(max_effort, efforts)
-    if not are_equal(efforts):
-        raise ValueError(
-            "Efforts that differ need max_effort=..., the largest effort that any item can take, "
-            f"in future too (the largest here is {efforts.max():g}). A promise about effort "
-            "without such a bound is impossible: a single case could take everything. If work is "
-            "cut off after some hours, that is the bound."
-        )
-    return float(efforts[0])
 
 
 def _n_above(cuts: Cuts, sample: CalibrationSample) -> int:

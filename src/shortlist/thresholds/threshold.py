@@ -116,16 +116,14 @@ class CalibratedThreshold:
         )
         if efforts is not None and self.max_effort is not None:
             check_max_effort(self.max_effort, efforts)
-        weighed = weigh(scores, values, efforts)
-        if self.ties == "exclude":
-            return self.flag_with_keys(weighed, None)
-        if ids is None:
+        if ids is None and self.ties == "hash":
             raise ValueError(
                 "This threshold breaks ties by a hash of the item's id. Pass ids=..., or calibrate "
                 "with ties='exclude'."
             )
-        keys = keys_by_id(check_ids(ids, scores.size), seed=self.seed)
-        return self.flag_with_keys(weighed, keys)
+        hashed = None if self.ties == "exclude" else check_ids(ids, scores.size)
+        keys = keys_by_id(hashed, seed=self.seed)  # not asked for where ties are left out
+        return self.flag_with_keys(weigh(scores, values, efforts), keys)
 
     def flag_with_keys(self, scores: Floats, tie_keys: TieKeys | None) -> Mask:
         """Flag checked scores; `tie_keys` gives the keys of items, if ties are hashed."""

@@ -61,7 +61,7 @@ function showCases(cases) {
   }
   at("cases").hidden = list.cases.length === 0;
   const left = list.total - list.cases.length;
-  const none = { mine: "You have no open cases. Get the next one with g.", open: "No open cases.", closed: "No closed cases." };
+  const none = { mine: "You have no open cases. Take the next one.", open: "No open cases.", closed: "No closed cases." };
   at("count").textContent = isMine() && !shown.person && !at("reviewer").value.trim() ? "Enter your name to see your cases."
     : list.cases.length ? count(list.total, "case") + (left > 0 ? `, ${amount(list.cases.length)} shown` : "") : none[at("view").value];
   at("show-more").hidden = left <= 0 || sending.size > 0;
@@ -104,7 +104,7 @@ async function select(id) {
 function showCase(found, known) {
   const facts = [`flagged ${moment(found.at)}`];
   if (known && !known.outcome) facts.push(due(known)[0]);
-  if (known?.holder) facts.push(`${known.holder} has it${known.assigned ? " (assigned)" : ""}`);
+  if (known?.holder) facts.push(`${known.holder} has it${known.assigned ? " (assigned)" : known.expires && !known.outcome ? ` until ${moment(known.expires)}` : ""}`);
   const last = found.outcomes.at(-1);
   if (last) facts.push(`${last.reviewer}: ${WORDS.get(last.rare)}, ${moment(last.at)}`);
   at("case-facts").textContent = facts.join(" · ");
@@ -113,19 +113,34 @@ function showCase(found, known) {
     make("tr", null, {}, make("th", name, { scope: "row" }), make("td", plain(value))));
   const notes = (found.outcomes ?? []).filter((each) => each.note).map((each) => make("li", `${each.note} (${each.reviewer}, ${moment(each.at)})`));
   at("case-parts").replaceChildren(
-    ...part("Because of", reasons, "ul"), ...part("Columns", columns, "tbody"),
-    ...part("Events", eventRows(found.events ?? []), "tbody"), ...part("Notes", notes, "ul"));
+    ...part("Reasons", reasons, "ul"), ...part("Columns", columns, "tbody"),
+    ...part("Events", eventRows(found.events ?? []), "table"), ...part("Notes", notes, "ul"));
+  const isOpen = !known?.outcome && found.outcomes.length === 0;  // only what can be done is offered
+  at("actions").querySelector("[data-key=c]").hidden = !isOpen || (known?.holder && (known.assigned || !isMe(known.holder)));
+  at("actions").querySelector("[data-key=r]").hidden = !isOpen || !known?.holder;
+  at("actions").querySelector("[data-key=d]").hidden = !isOpen || !isMe(known?.holder);
 }
+
+const isMe = (name) => Boolean(name) && name === (shown.person ?? at("reviewer").value.trim());
 
 function part(title, children, kind) {
   if (!children.length) return [];
   const body = make(kind, null, {}, ...children);
   return [make("h3", title), kind === "ul" ? body
-    : make("div", null, { class: "scroll", tabindex: "0", role: "group", "aria-label": title }, make("table", null, {}, body))];
+    : make("div", null, { class: "scroll", tabindex: "0", role: "group", "aria-label": title }, kind === "table" ? body : make("table", null, {}, body))];
 }
 
-const eventRows = (events) => (events.length < 2 ? [] : events).map((event) => make("tr", null, {}, make("th", moment(event.at), { scope: "row" }),
-  make("td", [event.id, ...Object.entries(event.columns ?? {}).map(([name, value]) => `${name} = ${plain(value)}`)].join(", "))));
+// The columns in which events differ; what all share is above.
+function eventRows(events) {
+  if (events.length < 2) return [];
+  const value = (event, name) => plain(event.columns?.[name] ?? null);
+  const names = [...new Set(events.flatMap((each) => Object.keys(each.columns ?? {})))].filter((name) =>
+    new Set(events.map((each) => value(each, name))).size > 1 && events.some((each) => value(each, name) !== each.id));
+  const head = ["Time", "Event", ...names].map((name) => make("th", name, { scope: "col" }));
+  const rows = events.map((each) => make("tr", null, {}, make("th", moment(each.at), { scope: "row" }),
+    make("td", each.id), ...names.map((name) => make("td", value(each, name)))));
+  return [make("thead", null, {}, make("tr", null, {}, ...head)), make("tbody", null, { class: "events" }, ...rows)];
+}
 
 // --- what a reviewer does ---
 function after(id) {
@@ -141,11 +156,12 @@ async function tell(id, rare) {
   const next = after(id), path = `${base()}/outcomes`;
   list.last = id;
   if (at("view").value !== "closed") list.total -= list.cases.some((each) => each.id === id) ? 1 : 0;
+  const left = list.total;  // lists that are read meanwhile may be from before
   showCases(list.cases);
   select(next);
   try {
     await untilAnswered(() => ask(path, "POST", body, { ...headers }));
-    say("message", `${id}: ${WORDS.get(rare)}. ${count(list.total, "case")} left.`);
+    say("message", `${id}: ${WORDS.get(rare)}. ${count(left, "case")} left.`);
   } catch (error) {
     say("message", `${id} was not saved: ${error.message}`, true);
   }

@@ -13,21 +13,22 @@ function showTiles(status, open, reviewers) {
   const unit = status.unit === "effort" ? "of work" : "flags";
   const ends = status.ends - now() < 1e9 ? `until ${moment(status.ends)}, in ${duration(status.ends - now())}` : "";
   const detection = status.detection;
+  const isFound = detection && detection.share !== null && detection.high - detection.low < 0.95;
   const waits = status.pool ? `; ${amount(status.pool)} wait until somebody asks` : "";
   at("tiles").replaceChildren(
     tile(amount(status.remaining), `left of ${amount(status.capacity)} ${unit} ${ends}`),
     tile(amount(open), `open cases of all periods; ${amount(status.seen)} cases decided in this one${waits}`),
-    tile(found.reviewed ? percent(found.share) : "–", found.reviewed
-      ? `of ${count(found.reviewed, "case")} reviewed in this period were rare (95 %: ${between(found)})`
-      : "precision: nothing reviewed in this period yet"),
-    tile(detection && detection.share !== null ? between(detection) : "not known", `of the rare cases are found. ${status.detection_note}`),
+    tile(found.reviewed ? percent(found.share) : "not known", found.reviewed
+      ? `precision: of ${count(found.reviewed, "flag")} by score, reviewed in this period, ${found.found} ${found.found === 1 ? "was" : "were"} rare (95 %: ${between(found)})`
+      : "precision: no flag by score was reviewed in this period yet"),
+    tile(isFound ? between(detection) : "not known", `of the rare cases are found${isFound ? "" : ": too few probes yet"}. ${status.detection_note}`),
     oneMore(status, reviewers.length));
 }
 
 // More capacity adds cases with lower scores still than the lowest of those that were reviewed.
 function oneMore({ more, capacity, unit }, people) {
   if (!more) return tile("not known", "what one more reviewer would find: too few outcomes yet");
-  const lowest = `of the ${more.reviewed} lowest reviewed, ${more.found} were rare`;
+  const lowest = `of the ${more.reviewed} lowest reviewed, ${more.found} ${more.found === 1 ? "was" : "were"} rare`;
   if (!people || unit === "effort") return tile(`up to ${percent(more.high)}`, `of what one more reviewer sees would be rare: ${lowest}`);
   const cases = Math.max(Math.round(capacity / people), 1);
   return tile(`up to ${amount(cases * more.high)}`, `more rare cases a period with one more reviewer, who sees ${count(cases, "case")}: ${lowest}`);
@@ -42,11 +43,11 @@ function showPeople(reviewers, backlog) {
     held.delete(each.name);
     return line(each.name, ...cells.map((text, place) => cell(PEOPLE[place], text)));
   });
-  for (const [name, open] of held) rows.push(line(name ?? "nobody", cell(PEOPLE[0], amount(open)), ...PEOPLE.slice(1).map(() => cell("", ""))));
+  for (const [name, open] of held) rows.push(line(name ?? "unassigned", cell(PEOPLE[0], amount(open)), ...PEOPLE.slice(1).map(() => cell("", ""))));
   at("people").replaceChildren(...rows);
 }
 
-const PEOPLE = ["open cases", "time in a period", "reviews", "there"];
+const PEOPLE = ["open cases", "time in a period", "reviews", "available"];
 const cell = (name, text) => make("td", text, name ? { "data-name": name } : { class: "none" });
 
 function line(head, ...cells) {
@@ -62,7 +63,7 @@ function showBacklog(status, backlog) {
   const sum = (part) => part.reduce((total, each) => total + each.open, 0);
   at("backlog").replaceChildren(...(periods.length
     ? periods.map((part) => line(words(part[0]), cell("open", amount(sum(part))),
-      cell("nobody has them", amount(sum(part.filter((each) => each.holder === null))))))
+      cell("unassigned", amount(sum(part.filter((each) => each.holder === null))))))
     : [line("No open cases", cell("", ""), cell("", ""))]));
   return sum(backlog);
 }
@@ -132,14 +133,14 @@ function showCharts(status) {
 
 // --- the model ---
 async function showModel(status) {
-  at("model").textContent = status.model ? `Model ${status.model} decides.` : "No model is loaded.";
+  at("model").textContent = status.model ? `Model ${status.model} is in force.` : "No model is loaded.";
   if (!status.shadow) {
-    at("shadow").textContent = "No other model scores besides.";
+    at("shadow").textContent = "No shadow model is compared with it.";
     return;
   }
   const shadow = await ask(`${base()}/shadow`);
   const [less, more] = [shadow.only_model, shadow.only_shadow].map((range) => range.map(Math.round).join(" to "));
-  at("shadow").textContent = `Model ${shadow.shadow} scores besides: ${shadow.verdict}. In ${count(shadow.periods, "complete period")} it alone `
+  at("shadow").textContent = `Shadow model ${shadow.shadow}: ${shadow.verdict}. In ${count(shadow.periods, "complete period")} it alone `
     + `would have found ${more} rare cases, and model ${shadow.model} alone ${less}.`;
 }
 
@@ -156,7 +157,7 @@ parts.team = {
 at("assign").addEventListener("click", async () => {
   try {
     const done = await ask(`${base()}/assignments`, "POST", {});
-    say("team-message", `${count(done.assigned.length, "case")} assigned; nobody has ${amount(done.left)}.`);
+    say("team-message", `${count(done.assigned.length, "case")} assigned; ${amount(done.left)} left unassigned.`);
     await refresh();
   } catch (error) {
     say("team-message", error instanceof Refused ? error.message : "No answer. Try again.", true);

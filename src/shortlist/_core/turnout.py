@@ -10,13 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import binom
 
-from .._core.arrays import Doubles, Ints
-from .._core.intervals import clopper_pearson_upper
-from .._core.validation import check_confidence
-from ..capacity import exact
-from .guarantees import largest
-
-__all__ = ["count_invitations"]
+from .arrays import Doubles, Ints
+from .intervals import clopper_pearson_upper, largest
+from .validation import check_confidence
 
 #: More than the relative error of computed probabilities.
 _SLACK = 1 + 1e-9
@@ -80,7 +76,7 @@ def count_invitations(
     45
     """
     values, n_new = _check_slots(slots)
-    error = 1 - exact(check_confidence(confidence))
+    error = 1 - Fraction(str(check_confidence(confidence)))
     if sum(given is not None for given in (rate, history, chances)) != 1:
         raise ValueError(
             "Say in one way who comes: rate=0.6, history=(310, 520), or chances=[...], the "

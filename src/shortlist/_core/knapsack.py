@@ -21,8 +21,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._core.arrays import Doubles, Floats, Ints, Mask, Rows, TieKeys
-from .._core.ranking import keys_within, lift, rank
+from .arrays import Doubles, Floats, Ints, Mask, Rows, TieKeys
+from .ranking import keys_within, lift, rank
 
 # Items and lists, not seconds: the answer must not depend on the machine.
 _MOST_CORE, _MOST_LISTS = 5_000, 1_000_000
