@@ -350,6 +350,7 @@ MUTANTS = [
     Mutant("a tier that calibration reaches", "thresholds/rules.py", 'replace(terms, guarantee="confident", n_batches=1, worth=worth)', 'replace(terms, guarantee="expected", n_batches=1, worth=worth)', TIERS),
     Mutant("one threshold to act on for all folds", "thresholds/rules.py", "acting_thresholds(self, act), fold_of)", "acting_thresholds(self, act)[:1], None)", TIERS),
     Mutant("one test for all rows of an id", "tables/select.py", "keys, self.n_scored, precision)", "keys, len(self.cases), precision)", ("tests/tables/test_lists.py", "-k", "precis")),
+    Mutant("precision tested where nothing can be divided", "_core/ranking.py", "is_end = _differs_from_last(scores[order], keys[order])[1:]", "is_end = np.ones(max(scores.size - 1, 0), dtype=bool)", ("tests/thresholds/test_precision.py",)),
     Mutant("precision tested at many places", "thresholds/precision.py", "share = promise.error / max(places.size, 1)", "share = promise.error", ("tests/thresholds/test_precision.py",)),
     # Probes, and what they say
     Mutant("probes beyond all flags", "online/_pacing.py", "and ints[USED] + drawn < ints[TOTAL]", "and True", PROBES),

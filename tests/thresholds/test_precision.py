@@ -4,8 +4,10 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.frozen import FrozenEstimator
 
-from shortlist import Capacity, Worth, calibrate_threshold
+from shortlist import Capacity, CapacityClassifier, Worth, calibrate_threshold
 
 
 @pytest.mark.parametrize("level", [0.5, 0.8])
@@ -47,3 +49,31 @@ def test_no_item_whose_precision_was_not_tested_is_drawn(guarantee, percent):
     assert found.share == 0
     flagged = found.flag(np.linspace(0, 0.9, 1_000), ids=np.arange(1_000))
     assert not flagged.any() or found.k == 2
+
+
+@pytest.mark.filterwarnings("ignore::shortlist.exceptions.InsufficientCalibrationWarning")
+@pytest.mark.parametrize("guarantee", ["plug-in", "expected", "confident"])
+def test_precision_is_tested_where_equal_rows_can_be_divided(guarantee):
+    """Equal rows have equal keys: no threshold lies among the 100 with 90 rare ones.
+
+    Below the ten rows that score higher, all of which are common, the capacity has no room for a
+    hundred. The precision of the first rows of the hundred is that of no threshold.
+    """
+    X = np.repeat([3.0, 2.0, 1.0], [10, 100, 890])[:, np.newaxis]
+    is_rare = np.zeros(1_000, dtype=bool)
+    is_rare[10:100] = True
+    model = FrozenEstimator(_OwnScore().fit(X, is_rare))
+    options = {"rare_label": True, "guarantee": guarantee, "worth": Worth.precision(0.5)}
+    rule = CapacityClassifier(model, capacity=Capacity.fraction(0.09), **options).fit(X, is_rare)
+    assert not rule.flag(X).any()
+    assert rule.with_capacity(Capacity.fraction(0.2)).flag(X)[:110].all()
+    assert rule.decide(X, act=0.5).acted.tolist() == (X[:, 0] > 1).tolist()
+
+
+class _OwnScore(ClassifierMixin, BaseEstimator):
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        return self
+
+    def decision_function(self, X):
+        return X[:, 0]

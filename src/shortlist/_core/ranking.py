@@ -110,30 +110,30 @@ def flag_exactly(scores: Floats, k: int, tie_keys: TieKeys, *, lifted: bool = Fa
 def rank(scores: Floats, tie_keys: TieKeys | None = None) -> tuple[Rows, Rows]:
     """Return the ranking as positions, and the numbers of leading items at which it can be cut.
 
-    Without tie keys a cut cannot fall inside a tied block.
+    A cut cannot fall between equal scores with equal keys, or without keys.
     """
-    order = np.argsort(-scores, kind="stable" if tie_keys is None else None)
-    ranked = scores[order]
-    if tie_keys is None:
-        block_ends = np.flatnonzero(ranked[1:] != ranked[:-1]) + 1
-        return order, np.concatenate([[0], block_ends, [scores.size]])
-    tied = _tied_places(ranked)
-    if tied.size:
-        keys = np.zeros(scores.size)
-        keys[tied] = tie_keys(order[tied])
-        order = order[np.lexsort((order, keys, -ranked))]
-    return order, np.arange(scores.size + 1)
+    order, keys = np.argsort(-scores, kind="stable"), np.zeros(scores.size)
+    tied = order[_tied_places(scores[order])]
+    if tie_keys is not None and tied.size:
+        keys[tied] = tie_keys(tied)
+        order = np.lexsort((keys, -scores))
+    is_end = _differs_from_last(scores[order], keys[order])[1:]
+    return order, np.concatenate([[0], np.flatnonzero(is_end) + 1, [scores.size]])
 
 
 def dense_places(scores: Floats, tie_keys: Doubles) -> Rows:
     """Return the place of each item in the ranking, from 1 on; items with equal keys share one."""
     order = np.lexsort((tie_keys, -scores))
-    ranked, keys = scores[order], tie_keys[order]
-    is_next = np.ones(order.size, dtype=bool)
-    is_next[1:] = (ranked[1:] != ranked[:-1]) | (keys[1:] != keys[:-1])
     places = np.empty(order.size, dtype=np.intp)
-    places[order] = np.cumsum(is_next)
+    places[order] = np.cumsum(_differs_from_last(scores[order], tie_keys[order]))
     return places
+
+
+def _differs_from_last(ranked: Floats, keys: Doubles) -> Mask:
+    """Tell which items of a ranking can be told from the one before; the first always can."""
+    is_next = np.ones(ranked.size, dtype=bool)
+    is_next[1:] = (ranked[1:] != ranked[:-1]) | (keys[1:] != keys[:-1])
+    return is_next
 
 
 def tied_positions(scores: Floats) -> Rows:
