@@ -15,6 +15,7 @@ import argparse
 import ast
 import contextlib
 import copy
+import functools
 import itertools
 import os
 import sys
@@ -67,9 +68,9 @@ class House:
         yield "files above 400 lines", sum(length > 400 for length in lengths)
         yield "functions, per module", f"{len(bodies)}, {len(bodies) / len(self.trees):.1f}"
         yield "function body p50 / p90 / max", percentiles(bodies)
-        yield "depth of own inheritance", max(map(self.depth, self.bases()), default=0)
+        yield "depth of own inheritance", max(map(self.depth, self.bases), default=0)
         yield "mixins with one user", self.lonely_mixins()
-        yield "imports per module", f"{len(set(self.imports())) / len(self.trees):.2f}"
+        yield "imports per module", f"{len(self.imports) / len(self.trees):.2f}"
         yield "import cycles", self.cycles()
         yield "public names", self.public_names()
         yield "commands / options / different options", commands_and_options()
@@ -109,11 +110,11 @@ class House:
                         whole = f"{source}.{alias.name}"
                         yield name, whole if whole in self.trees else source, alias.name
 
-    def imports(self) -> Iterator[tuple[str, str]]:
-        """Yield pairs of modules, the first of which imports the second."""
-        for name, source, _ in self.imported():
-            if source in self.trees and source != name:
-                yield name, source
+    @functools.cached_property
+    def imports(self) -> set[tuple[str, str]]:
+        """The pairs of modules the first of which imports the second."""
+        pairs = {(name, source) for name, source, _ in self.imported()}
+        return {(name, source) for name, source in pairs if source in self.trees and source != name}
 
     def private_imports(self) -> Iterator[str]:
         """Yield imports of what is private to another package."""
@@ -143,8 +144,9 @@ class House:
                 if is_foreign and is_private(node.attr) and node.attr not in known:
                     yield name, node.attr
 
+    @functools.cached_property
     def bases(self) -> dict[str, list[str]]:
-        """Return the names of the bases of each class."""
+        """The names of the bases of each class."""
         return {
             node.name: [ast.unparse(base).split("[")[0].split(".")[-1] for base in node.bases]
             for tree in self.trees.values()
@@ -154,20 +156,20 @@ class House:
 
     def depth(self, name: str) -> int:
         """Return how many classes of the package are stacked up to this one."""
-        bases = self.bases()
+        bases = self.bases
         own = [base for base in bases.get(name, []) if base in bases and base != name]
         return 1 + max(map(self.depth, own), default=0)
 
     def lonely_mixins(self) -> int:
         """Count the classes that are made to be inherited and have a single heir."""
-        bases = self.bases()
+        bases = self.bases
         heirs = Counter(base for own in bases.values() for base in own if base in bases)
         return sum(name.endswith("Mixin") and heirs[name] == 1 for name in bases)
 
     def cycles(self) -> int:
         """Count the modules that reach themselves by imports."""
         after: dict[str, set[str]] = {}
-        for name, source in self.imports():
+        for name, source in self.imports:
             after.setdefault(name, set()).add(source)
 
         def reached(start: str) -> set[str]:
