@@ -102,3 +102,10 @@ def test_every_name_and_module_can_be_reached():
         assert getattr(shortlist, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'capacities'"):
         shortlist.capacities  # noqa: B018
+
+
+def test_modules_of_the_package_are_listed_once(monkeypatch):
+    """Reading and writing model files asks every module for hundreds of names it does not have."""
+    assert not hasattr(shortlist, "nothing")
+    monkeypatch.setattr(shortlist, "iter_modules", None)
+    assert not hasattr(shortlist, "nothing_else")

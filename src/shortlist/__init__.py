@@ -6,6 +6,7 @@ keeps the number of flags within it, and shows what more capacity would find.
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
@@ -69,6 +70,7 @@ def __getattr__(name: str) -> Any:
     return import_module(f".{name}", __name__)
 
 
+@cache
 def _modules() -> set[str]:
     return {each.name for each in iter_modules(__path__) if not each.name.startswith("_")}
 

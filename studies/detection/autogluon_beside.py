@@ -7,6 +7,7 @@
 The tables are the confirming ones, KEEL's and everyday ones together, in an order that is drawn at
 random: `--tables` takes the first so many. Each is halved as in `compare.py`, with its first seed.
 Beside it are the ensembles that rank the lists of `fit`, without those of folds for single rows.
+Tables that AutoGluon has ranked before are not given to it again: they are in the result.
 
 AutoGluon is installed in an environment of its own, because it pins other versions. It gets the
 preset `best_quality`, average precision, no networks and one thread. Its limit counts the clock,
@@ -164,11 +165,15 @@ def main() -> None:
     if not options.table:
         known = read_table(path) if path.exists() else []
         for method in options.methods:
+            kept = [row for row in known if row["method"] == method == "autogluon"]
+            done = {row["table"] for row in kept}
             configs = [
-                Half(source, method, options.python) for source in every[order[: options.tables]]
+                Half(source, method, options.python)
+                for source in every[order[: options.tables]]
+                if source.name not in done
             ]
             rows = run_stored(f"autogluon_beside_{method}", run_half, configs, n_jobs=options.jobs)
-            known = [row for row in known if row["method"] != method] + rows
+            known = [row for row in known if row["method"] != method] + kept + rows
         write_table(known, path)
     means = means_of(read_table(path))
     write_table(means, options.out / "autogluon_beside_means.csv")

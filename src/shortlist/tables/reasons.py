@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core.arrow import pd
 from .._core.formatting import number
 from .columns import MISSING_CATEGORY, date_text
 from .model import TableModel
@@ -53,10 +54,10 @@ def reasons_for(
         if on_progress is not None:
             on_progress("reasons", start, rows.size)
         own, of = rows[start : start + _AT_ONCE], columns[start : start + _AT_ONCE]
-        changed = X.iloc[own].reset_index(drop=True)
+        changed = {name: X[name].array.take(own) for name in X.columns}
         for column in np.unique(of).tolist():
-            changed.iloc[of == column, column] = usual[column]
-        effects[own, of] = scores[own] - model.classifier.score_samples(changed)
+            changed[features[column].name][of == column] = usual[column]
+        effects[own, of] = scores[own] - model.classifier.score_samples(pd.DataFrame(changed))
     largest = np.argsort(-effects, axis=1, kind="stable")[:, :_MOST_REASONS]
     return [
         [
