@@ -54,7 +54,7 @@ def test_importing_the_package_imports_nothing_heavy():
 
 def test_model_files_need_no_clusters_and_no_tests():
     """What skops imports along the way is left out, and can be imported afterwards."""
-    skops = "from shortlist._core.extras import load_skops; load_skops()"
+    skops = "from shortlist.models.files import load_skops; load_skops()"
     assert not modules_after(skops) & {"dask", "pytest", "torch"}
     assert "pytest" in modules_after(f"{skops}; import pytest")
 

@@ -370,7 +370,7 @@ class Capacity:
                 form["kind"], Fraction(value) if isinstance(value, str) else value, form["per"]
             )
         except (ValueError, ZeroDivisionError) as error:
-            raise CapacityError(f"{form!r} is no capacity: {error}") from error
+            raise CapacityError(f"{form!r} is not a capacity: {error}") from error
 
     def __repr__(self) -> str:
         per = "" if self.per is None else f", per={self.per}"

@@ -86,8 +86,8 @@ def _check_types(types: Any) -> None:
     vague = [name for name, kind in types.items() if str(kind) == "object"]
     if vague:
         raise TableError(
-            f"The column {vague[0]!r} has the type object, which says nothing about its values. "
-            f"Convert it: df.astype({{{vague[0]!r}: 'string'}}), or leave it out."
+            f"The column {vague[0]!r} has the type object, which leaves the type of its values "
+            f"open. Convert it: df.astype({{{vague[0]!r}: 'string'}}), or leave it out."
         )
 
 

@@ -5,7 +5,7 @@ import sys
 
 CODE = """
 import shortlist.tables, sys
-from shortlist._core.extras import _imported_estimators, load_skops
+from shortlist.models.files import _imported_estimators, load_skops
 known = {f"{each.__module__}.{name}" for name, each in _imported_estimators()}
 dumps = load_skops().dumps
 assert "skops.io" not in sys.modules and "sklearn.gaussian_process" not in sys.modules

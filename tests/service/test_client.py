@@ -364,7 +364,7 @@ def test_keys_are_made_listed_and_revoked_by_a_command(tmp_path, model_file):
     assert "kim" in keys()
     wrong = ("serve", "keys", "review", "--database", tmp_path / "shortlist.db")
     refused = command(*wrong, "--person", "")
-    assert (refused.exit_code, "is not one" in refused.stderr) == (2, True)
+    assert (refused.exit_code, "ot a valid name" in refused.stderr) == (2, True)
     before = keys()
     both = command(*wrong, "--revoke", name)  # one of them would be done, and the other not
     assert (both.exit_code, "or --revoke alone" in both.stderr) == (2, True)

@@ -157,5 +157,5 @@ def test_answers_that_the_broker_does_not_take_are_an_error(monkeypatch):
     monkeypatch.setattr(kafka, "_SECONDS", 0.2)
     source = Kafka("127.0.0.1:9/cases/answers", {})
     source.write(b"{}\n{}\n")
-    with pytest.raises(OSError, match=r"did not take the answers .* The decisions are saved"):
+    with pytest.raises(OSError, match=r"did not accept the answers .* The decisions are saved"):
         source.flush()

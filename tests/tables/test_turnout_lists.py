@@ -92,7 +92,7 @@ def test_the_command(model_file, table, tmp_path):
         (("--count", past), "whole numbers of at least 0; got 49.5 in row 2"),
         (("--count", 9, "--confidence", 0.9), "belongs to --turnout"),
         (("--count", 9, "--turnout", "3/2"), "how many came and how many were invited"),
-        (("--count", 9, "--turnout", "0"), "nobody comes"),
+        (("--count", 9, "--turnout", "0"), "no one comes"),
     ):
         refused = run(*asked)
         assert refused.exit_code == 2

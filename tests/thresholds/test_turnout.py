@@ -135,7 +135,7 @@ def test_far_more_slots_than_cases_invite_everyone():
     [
         (50, {}, "in one way"),
         (50, {"rate": 0.5, "history": (1, 2)}, "in one way"),
-        (50, {"rate": 0}, "nobody comes"),
+        (50, {"rate": 0}, "no one comes"),
         (2**63, {"rate": 0.5}, "slots must be a whole number from 0 to 1,000,000,000,000"),
         (50, {"rate": 1e-30}, "rate=1e-30 is too small for 50 slots"),
         (0, {"rate": 1e-30}, "rate=1e-30 is too small for 0 slots"),

@@ -90,7 +90,7 @@ def rarest_label(y: NDArray[Any], *, counted: Counted | None = None, on_tie: str
     labels = labels.astype(object)
     if labels.size < 2:
         raise ValueError(
-            f"The rare class cannot be told from labels of {labels.size} class"
+            f"The rare class cannot be found among labels of {labels.size} class"
             f"{'' if labels.size == 1 else 'es'} ({labels.tolist()}); at least two are needed. "
             "Pass rare_label=..., or check how the labels were made."
         )

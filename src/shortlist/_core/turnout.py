@@ -102,7 +102,7 @@ def _count_equal(slots: Ints, rate: float, limit: Fraction) -> int:
     """Count cases that all come with the same probability."""
     if slots.max() + 1 >= 2**52 * rate:
         raise ValueError(
-            f"rate={rate:g} is too small for {slots.max():,} slots: nobody comes, however many are "
+            f"rate={rate:g} is too small for {slots.max():,} slots: no one comes, however many are "
             "invited. Say how likely a case is to come, such as rate=0.6."
         )
     return largest(lambda m: _holds(binom.sf(slots, m, rate), limit), _MOST_INVITED)

@@ -49,9 +49,9 @@ def serve(
 
     The database keeps every decision, and every answer is in it before it is sent. On the loopback
     address no keys are needed until the first one is made; elsewhere, every request needs one:
-    shortlist serve keys. Whoever sends the secret in SHORTLIST_PROXY_SECRET as X-Proxy-Secret
-    vouches for the person in X-Forwarded-User. Afterwards, shortlist serve audit proves that every
-    promise was kept.
+    shortlist serve keys. A proxy that sends the secret in SHORTLIST_PROXY_SECRET as
+    X-Proxy-Secret vouches for the person in X-Forwarded-User. Afterwards, shortlist serve audit
+    proves that every promise was kept.
 
     Options
     -------
@@ -71,8 +71,8 @@ def serve(
     segment
         The column that says who is able to review a case, such as --segment country.
     within
-        Let cases wait, such as --within 24h: nobody is flagged ahead, and whoever asks for the next
-        case gets the most worthwhile one.
+        Let cases wait, such as --within 24h: nothing is flagged on arrival, and a reviewer who asks
+        for the next case gets the most worthwhile one.
     database
         A file, such as --database /srv/shortlist.db, or postgresql://… for many machines.
     host
@@ -114,7 +114,7 @@ def serve(
     needed = bool(known) or not _is_loopback(host)
     if needed and all(key["state"] != "valid" for key in known):
         say(
-            "There is no valid key: every request is refused until somebody makes one with "
+            "There is no valid key: every request is refused until you make one with "
             "shortlist serve keys decide"
         )
     config = ServiceConfig(
@@ -195,8 +195,8 @@ def keys(
     days
         After how many days the key ends, such as --days 90.
     person
-        Whose key it is, such as --person kim or --person checkout: outcomes are theirs, and nobody
-        else's.
+        Whose key it is, such as --person kim or --person checkout: outcomes are theirs
+        alone.
     revoke
         Revoke the key of a name, such as --revoke 3fa8.
     database
@@ -226,8 +226,8 @@ def keys(
 def head(database: DatabaseArgument, key: KeyFile = None) -> None:
     """Print where the chains of a service's database end, as one line of JSON.
 
-    Whoever keeps it elsewhere can show later that nothing before it was changed: shortlist serve
-    audit DATABASE HEADS.
+    Keep it elsewhere, to show later that nothing before it was changed: shortlist serve audit
+    DATABASE HEADS.
 
     Options
     -------
@@ -362,5 +362,5 @@ def _heads_in(file: Path | None) -> list[Any]:
 def _secret_in(file: Path | None) -> bytes | None:
     secret = None if file is None else file.read_bytes()
     if secret == b"":
-        raise ValueError(f"{file} is empty. A secret is a text that nobody can guess.")
+        raise ValueError(f"{file} is empty. A secret is a text that cannot be guessed.")
     return secret

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import io
+import json
 import sys
 import zipfile
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import joblib
 import numpy as np
 
-from .._core.extras import load_skops
+from .._core.extras import load_extra
 from .._core.trees import histogram_tree, is_sound
 from ..exceptions import ModelFileError
 from ..learners.packed_forest import PackedForest
@@ -158,6 +162,46 @@ def _parts(estimator: Any) -> Iterator[Any]:
             waiting += each.ravel().tolist() if each.dtype == object else []
         else:
             waiting += getattr(each, "__dict__", {}).values()
+
+
+# --- skops, which writes and reads estimators -----------------------------------------------------
+
+
+def load_skops(*, whole: bool = False) -> Any:
+    """Import the reader and writer of model files.
+
+    skops trusts all estimators of scikit-learn, and imports every one of its modules to list them,
+    which takes longer than a small fit. Unless the `whole` list is needed, this is a copy apart
+    from the one that others import: it trusts those that are imported already.
+    """
+    if whole or "skops.io" in sys.modules:
+        return load_extra("skops.io", needed_for="Reading or writing model files")
+    return _skops_apart()
+
+
+@functools.cache
+def _skops_apart() -> Any:
+    utils: Any = import_module("sklearn.utils")
+    whole_list = utils.all_estimators
+    utils.all_estimators = _imported_estimators
+    try:
+        skops = load_skops(whole=True)
+        # Indented lines take longer to write than the rest of a file.
+        plain = SimpleNamespace(loads=json.loads, dumps=lambda state, **_: json.dumps(state))
+        sys.modules["skops.io._persist"].json = plain  # type: ignore[attr-defined]
+        return skops
+    finally:
+        utils.all_estimators = whole_list
+        for name in [name for name in sys.modules if name.partition(".")[0] == "skops"]:
+            del sys.modules[name]
+
+
+def _imported_estimators() -> list[tuple[str, type]]:
+    classes = [import_module("sklearn.base").BaseEstimator]
+    for each in classes:  # subclasses of subclasses, too
+        classes += each.__subclasses__()
+    public = {each for each in classes[1:] if not each.__name__.startswith(("_", "Base"))}
+    return [(each.__name__, each) for each in public if not inspect.isabstract(each)]
 
 
 # --- estimators of shortlist ---------------------------------------------------------------------

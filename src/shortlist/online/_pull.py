@@ -104,7 +104,7 @@ class PullController(BudgetController):
         super().__init__(capacity, calibration_scores=calibration_scores, **options)
         if self.counts_work or self.has_probes or not self.is_timed:
             raise CapacityError(
-                f"Cases wait for slots in a period of time, and got {capacity!r}. Use "
+                f"Waiting cases need a number of slots per period; got {capacity!r}. Use "
                 "Capacity.count(k) with period=..., and neither efforts nor probes."
             )
         self.options["patience"] = check_positive("patience", patience)

@@ -81,7 +81,7 @@ def check_name(name: str) -> str:
     try:
         return msgspec.convert(name, Name)
     except msgspec.ValidationError as error:
-        raise Problem(422, "invalid-value", f"The name {name!r:.100} is not one: {error}") from None
+        raise Problem(422, "invalid-value", f"Not a valid name, {name!r:.100}: {error}") from None
 
 
 class ProblemDetails(Struct):

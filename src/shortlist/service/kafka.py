@@ -89,8 +89,8 @@ class Kafka:
         if self._producer.flush(_SECONDS) or self._failed:
             reason = self._failed[0] if self._failed else "no answer"
             raise OSError(
-                f"Kafka did not take the answers ({reason}). The decisions are saved; start again, "
-                "and they are sent."
+                f"Kafka did not accept the answers ({reason}). The decisions are saved; start "
+                "again, and they are sent."
             )
 
     def _find_partitions(self) -> None:
@@ -118,7 +118,7 @@ class Kafka:
             decided = (
                 f"{self._name(number)} ends at {end:,}, and was decided up to {place.offset:,}"
             )
-            raise OSError(f"{decided}. If the topic was made anew, begin with another state.")
+            raise OSError(f"{decided}. If the topic was recreated, start with another state.")
         if place.offset < first:
             warnings.warn(
                 f"Kafka has deleted {first - place.offset:,} messages of {self._name(number)} "

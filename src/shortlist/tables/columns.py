@@ -208,8 +208,8 @@ class Feature:
         """Say that a point may separate thousands, if there were whole numbers only."""
         if pa.compute.all(pa.compute.match_substring_regex(texts, _LIKE_THOUSANDS)).as_py():
             note(
-                f"{self.name!r} had whole numbers when the model was fitted, and now has such as "
-                f"{texts[0].as_py()!r}, read as {values[0]:.15g}. If the sign separates "
+                f"{self.name!r} had whole numbers when the model was fitted, and now has values "
+                f"such as {texts[0].as_py()!r}, read as {values[0]:.15g}. If the sign separates "
                 f"thousands, use decimal={OTHER_SIGN[self.format.decimal]!r}"
             )
 

@@ -449,7 +449,7 @@ def _without(
     """Leave out the columns that order or group the rows."""
     kept = tuple(feature for feature in schema.features if feature.name not in aside)
     if not kept:
-        raise TableError("There is no column left to learn from besides those that were named.")
+        raise TableError("No column is left to learn from, other than those that were named.")
     return rows.of_columns(kept), replace(schema, features=kept)
 
 

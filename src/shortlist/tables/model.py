@@ -283,7 +283,7 @@ class TableModel:
         distributions of the columns it has been compared with the classifier: see
         :func:`~shortlist.models.compile_scorer`.
         """
-        from ..models import compile_scorer
+        from ..models.scorer import compile_scorer
 
         return compile_scorer(self.classifier, self.probe_rows())
 

@@ -49,7 +49,7 @@ class MissedResult:
     def verdict(self) -> str:
         """What the estimate and the model card say together."""
         if self.expected_detection is None:
-            return "The model card says nothing about lists to compare with."
+            return "The model card has no figures for lists to compare with."
         expected = percent(self.expected_detection)
         if self.has_fallen:
             return (

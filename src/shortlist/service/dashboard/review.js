@@ -202,7 +202,7 @@ const acts = {
   u: (id) => tell(id, null),
   c: (id) => change("claims", { id }, `${id} is yours.`).then(() => select(id)),
   r: (id) => change("releases", { id, decline: false }, `${id} is free for anybody.`).then(() => select(after(id))),
-  d: (id) => change("releases", { id, decline: true }, `${id} goes to somebody else.`).then(() => select(after(id))),
+  d: (id) => change("releases", { id, decline: true }, `${id} goes to someone else.`).then(() => select(after(id))),
 };
 async function act(key) {
   try {

@@ -14,7 +14,7 @@ function showTiles(status, open, reviewers) {
   const ends = status.ends - now() < 1e9 ? `until ${moment(status.ends)}, in ${duration(status.ends - now())}` : "";
   const detection = status.detection;
   const isFound = detection && detection.share !== null && detection.high - detection.low < 0.95;
-  const waits = status.pool ? `; ${amount(status.pool)} wait until somebody asks` : "";
+  const waits = status.pool ? `; ${amount(status.pool)} wait until a reviewer asks` : "";
   at("tiles").replaceChildren(
     tile(amount(status.remaining), `left of ${amount(status.capacity)} ${unit} ${ends}`),
     tile(amount(open), `open cases of all periods; ${amount(status.seen)} cases decided in this one${waits}`),
