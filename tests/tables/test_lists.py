@@ -125,7 +125,7 @@ def test_a_precise_list_is_what_the_classifier_selects(
         rows = model.schema.read(source)
     worth = Worth.precision(precision)
     selected = model.classifier.select(rows.X, Capacity.count(60), ids=rows.ids, worth=worth)
-    monkeypatch.setattr("shortlist.tables.select._SPARE", 0)
+    monkeypatch.setattr("shortlist.tables._places._SPARE", 0)
     listed = select_rows(model, new, count=60, precision=precision)
     assert {row["row"] - 1 for row in listed.rows} == set(np.flatnonzero(selected))
     assert [f"{len(listed):,} of 60 places" in note for note in listed.notes] == [True] * (

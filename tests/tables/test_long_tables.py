@@ -11,12 +11,12 @@ from shortlist._core import ids
 from shortlist.distributed import evaluate
 from shortlist.exceptions import TableError
 from shortlist.tables import (
+    _places,
     _text_files,
     cases,
     evaluate_table,
     read,
     recalibrate_table,
-    select,
     select_rows,
 )
 from shortlist.thresholds import samples
@@ -64,7 +64,7 @@ def in_pieces(monkeypatch):
         monkeypatch.setattr(read, "_CHUNK_ROWS", 37)
         monkeypatch.setattr(_text_files, "_BLOCK_BYTES", 4_000)
         monkeypatch.setattr(_text_files, "_BLOCKS_AT_ONCE", 1)
-        monkeypatch.setattr(select, "_SPARE", 0)
+        monkeypatch.setattr(_places, "_SPARE", 0)
         monkeypatch.setattr(cases, "_BLOCK_ROWS", 101)
 
     return switch
@@ -111,13 +111,13 @@ def test_lists_without_ids_and_with_exclusions(table_fit, path, whole, in_pieces
 
 def test_a_pool_holds_few_rows(table_fit, path, in_pieces, monkeypatch):
     """No more rows than twice the list and a chunk are ever held."""
-    sizes, add = [], select._Ranking.add
+    sizes, add = [], _places.Ranking.add
 
     def counted(pool, cases):
         add(pool, cases)
         sizes.append(pool._n_held)
 
-    monkeypatch.setattr(select._Ranking, "add", counted)
+    monkeypatch.setattr(_places.Ranking, "add", counted)
     in_pieces()
     select_rows(table_fit.model, path, count=20)
     assert max(sizes) <= 40 + 100

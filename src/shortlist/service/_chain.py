@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -61,3 +62,28 @@ def _hash(values: list[Any]) -> bytes:
 
 def _is_whole(number: float) -> bool:
     return float(number).is_integer() and abs(number) < 1 << 53
+
+
+class CheckedChain:
+    """Rows that follow from one another, and lead through the heads that were kept."""
+
+    def __init__(
+        self, what: str, head: bytes, ends: Iterable[Any], expect: Callable[[bool, str], None]
+    ) -> None:
+        self._what, self.head, self.last, self._expect = what, head, 0, expect
+        self._kept = list(ends)
+
+    def see(self, place: int, row: dict[str, Any]) -> None:
+        """Check the next row."""
+        where, head, hash = f"{self._what} {place}", link(self.head, row), bytes(row["hash"])
+        follows = place == self.last + 1 and head == hash
+        self._expect(follows, f"{where} does not follow from what comes before it")
+        is_kept = all(place != each or hash.hex() == kept for each, kept in self._kept)
+        self._expect(is_kept, f"{where} is not the one of a head that was kept")
+        self.last, self.head = place, hash
+
+    def end(self) -> None:
+        """Check that nothing is missing at the end."""
+        most = max((place for place, _ in self._kept), default=0)
+        last = f"the last one is {self.last}"
+        self._expect(most <= self.last, f"a head that was kept has {self._what} {most}, but {last}")

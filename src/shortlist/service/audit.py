@@ -13,7 +13,7 @@ import json
 import math
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -23,7 +23,7 @@ import msgspec
 from ..online.decisions import MOMENT_REFUSED, PROBE, WAITS
 from . import store as log
 from ._api import Problem, digest_of, entity_of, id_of
-from ._chain import is_erased, link
+from ._chain import CheckedChain, is_erased
 from ._models import ModelCache
 from ._replica import ReplayError, Replica
 from .settings import WORK_UNITS, QueueSettings, build_name
@@ -111,7 +111,7 @@ def audit_store(
     """Audit all queues of a database; one without queues proves nothing, and is an error.
 
     With heads that were kept elsewhere, the chains must lead through all of them; with a key, they
-    must be signed by it. What is wrong with no queue in particular is told with the first one.
+    must be signed by it. What concerns no queue in particular is reported with the first one.
     """
     rows = store.queues()
     if not rows:
@@ -126,42 +126,20 @@ def audit_store(
         gone = sorted(head["queues"].keys() - {row.name for row in rows})
         first.expect(not gone, f"the queues {gone} of a head that was kept are gone")
     with first.reading("notes"):
-        _check_notes(store, _Chain("note", b"", [head["notes"] for head in heads], first), first)
+        ends = [head["notes"] for head in heads]
+        _check_notes(store, CheckedChain("note", b"", ends, first.expect), first)
     for id, content, digest in store.query("SELECT id, file, sha256 FROM model"):
         is_same = hashlib.sha256(bytes(content)).hexdigest() == digest
         first.expect(is_same, f"the file of model {id} was changed")
     for row, found in zip(rows, audits, strict=True):
         with found.reading("log"):
             ends = [head["queues"].get(row.name, (0, "")) for head in heads]
-            chain = _Chain("entry", row.first_head(), ends, found)
+            chain = CheckedChain("entry", row.first_head(), ends, found.expect)
             _Auditor(store, row, found, build or build_name(), chain).run()
     return audits
 
 
-class _Chain:
-    """Rows that follow from one another, and lead through the heads that were kept."""
-
-    def __init__(self, what: str, head: bytes, ends: Iterable[Any], found: QueueAudit) -> None:
-        self._what, self.head, self.last, self._expect = what, head, 0, found.expect
-        self._kept = list(ends)
-
-    def see(self, place: int, row: dict[str, Any]) -> None:
-        """Check the next row."""
-        where, head, hash = f"{self._what} {place}", link(self.head, row), bytes(row["hash"])
-        follows = place == self.last + 1 and head == hash
-        self._expect(follows, f"{where} does not follow from what comes before it")
-        is_kept = all(place != each or hash.hex() == kept for each, kept in self._kept)
-        self._expect(is_kept, f"{where} is not the one of a head that was kept")
-        self.last, self.head = place, hash
-
-    def end(self) -> None:
-        """Check that nothing is missing at the end."""
-        most = max((place for place, _ in self._kept), default=0)
-        last = f"the last one is {self.last}"
-        self._expect(most <= self.last, f"a head that was kept has {self._what} {most}, but {last}")
-
-
-def _check_notes(store: Store, chain: _Chain, found: QueueAudit) -> None:
+def _check_notes(store: Store, chain: CheckedChain, found: QueueAudit) -> None:
     """Check the notes, and every row they vouch for."""
     vouched: dict[str, dict[str, str | None]] = {table: {} for table in log.VOUCHED}
     names = ("number", "at", "key_id", "action", "queue", "detail", "hash")
@@ -195,7 +173,7 @@ class _Auditor:
     """Goes through the log of one queue: gaps, order, ids, slots, capacities, and a replay."""
 
     def __init__(
-        self, store: Store, row: QueueRow, found: QueueAudit, build: str, chain: _Chain
+        self, store: Store, row: QueueRow, found: QueueAudit, build: str, chain: CheckedChain
     ) -> None:
         self._store, self._row, self._found, self._chain = store, row, found, chain
         self._expect, self._settings = found.expect, QueueSettings.from_json(row.settings)
@@ -214,7 +192,7 @@ class _Auditor:
         self._changes: list[tuple[float, int, Fraction]] = []
 
     def run(self) -> None:
-        """Tell what is wrong."""
+        """Report what is wrong."""
         while page := self._store.entries(self._row.id, self._chain.last, most=_PAGE):
             for entry in page:
                 self._see(entry)

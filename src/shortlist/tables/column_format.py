@@ -157,10 +157,9 @@ def words_for_missing(texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(text.strip().lower() for text in texts))
 
 
-def is_word_for_missing(text: str, format: ColumnFormat = PLAIN) -> bool:
+def is_word_for_missing(text: str) -> bool:
     """Return whether a text means "missing" among numbers, dates or truths."""
-    word = text.strip().lower()
-    return word in _WORDS or word in format.missing
+    return text.strip().lower() in _WORDS
 
 
 # --- single texts ---

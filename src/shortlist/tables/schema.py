@@ -13,11 +13,7 @@ from numpy.typing import NDArray
 
 from .._core.arrays import Doubles, Mask, Rows
 from .._core.arrow import pa, pd
-from .._core.formatting import number
-from ..capacity import Capacity
 from ..exceptions import TableError
-from ..thresholds import Selection as ChosenList
-from ..thresholds import select
 from ._labels import RepeatedIds, as_ids, is_rare_label
 from ._source import INFER_ALL, OpenTable, ReadOptions
 from .column_format import MISSING_CATEGORY, PLAIN
@@ -89,31 +85,6 @@ class WorkColumns:
         """The columns to read, by what they hold."""
         named = {"value": self.value, "effort": self.effort}
         return {option: name for option, name in named.items() if name is not None}
-
-    def choose(
-        self, p: Doubles, values: Doubles | None, efforts: Doubles | None, count: int | None
-    ) -> ChosenList:
-        """Choose among cases in a fixed order, which decides between equal ones."""
-        limit = Capacity.count(p.size if count is None else count)
-        if self.budget is not None:
-            limit = Capacity.effort(self.budget)
-        return select(
-            p, limit, values=values, efforts=efforts, worth=self.worth, return_details=True
-        )
-
-    def in_words(self, found: ChosenList) -> str:
-        """Say what a list uses and brings, and why it ends."""
-        unit = "cases" if self.budget is None else self.unit
-        text = (
-            f"The list uses {number(found.used)} of {number(found.allowed, 12)} {unit}; its "
-            f"expected value is {number(found.gain)}"
-        )
-        text += "" if found.gap == 0 else f" (the best list has at most {number(found.gap)} more)"
-        if found.reason == "not worth more":
-            return f"{text}. The rest stays empty: no other case reaches worth={self.worth:g}."
-        one = "case" if self.budget is None else self.unit.removesuffix("s")
-        more = f" One more {one} would bring {number(found.price)}." if found.price else ""
-        return f"{text}.{more}"
 
 
 @dataclass(frozen=True)
