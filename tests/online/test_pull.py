@@ -172,7 +172,7 @@ def test_a_case_that_somebody_else_has_handed_out_waits_no_longer():
 def test_what_cannot_wait_is_refused(capacity, options):
     """Slots are a number in a period of time."""
     given = {"period": DAY, "expected_arrivals": 50, "calibration_scores": SCORES, **options}
-    with pytest.raises(CapacityError, match="wait for slots"):
+    with pytest.raises(CapacityError, match="number of slots per period"):
         PullController(capacity, patience=HOUR, **given)
     with pytest.raises(ValueError, match="patience"):
         make(patience=0)
