@@ -35,7 +35,7 @@ _NUMBERS = 8
 _RUN = """
 import re, sys
 from pathlib import Path
-from shortlist.cli import app
+from shortlist.cli._app import app
 try:
     app(sys.argv[1:])
 finally:

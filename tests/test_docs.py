@@ -65,7 +65,7 @@ def commands():
     """Return the commands of the command line by name."""
     import typer
 
-    from shortlist.cli import app
+    from shortlist.cli._app import app
 
     return typer.main.get_command(app).commands
 

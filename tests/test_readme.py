@@ -196,7 +196,7 @@ def _run_command(command: str) -> tuple[int, str]:
         return done.returncode, _trimmed(done.stdout)
     from typer.testing import CliRunner
 
-    from shortlist.cli import app
+    from shortlist.cli._app import app
 
     with warnings.catch_warnings():
         done = CliRunner().invoke(app, words[1:])

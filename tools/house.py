@@ -226,7 +226,7 @@ def commands_and_options() -> str:
     """Count commands, their options, and the different names of these."""
     import typer.main
 
-    from shortlist.cli import app
+    from shortlist.cli._app import app
 
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
     options = [name for each in commands.values() for name in options_of(each)]
@@ -351,7 +351,7 @@ def write_tables(folder: Path, X: object, y: object) -> dict[str, str]:
 
 def run_command(*arguments: str, lines: str = os.devnull) -> None:
     """Run a command of the command line in this process, with a file as its standard input."""
-    from shortlist.cli import app
+    from shortlist.cli._app import app
 
     before = sys.stdin, sys.stdout, sys.stderr
     with open(lines) as source, open(os.devnull, "w") as nowhere:

@@ -13,8 +13,9 @@ import numpy as np
 from ._core.arrays import Doubles
 from ._core.formatting import number, stated_percent
 from ._core.labels import EstimatedShare
+from ._core.ranking import are_equal
 from ._core.validation import check_number
-from ._core.work import are_equal, check_max_effort
+from ._core.work import check_max_effort
 from .exceptions import CapacityError, CapacityTypeError
 
 __all__ = ["Capacity"]

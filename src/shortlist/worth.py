@@ -9,9 +9,10 @@ from typing import Any, Literal
 from numpy.typing import ArrayLike
 
 from ._core.arrays import Doubles, Floats, Mask
-from ._core.validation import check_number, check_scores
-from ._core.work import check_efforts, check_probabilities, check_values, reaches
-from ._core.work import expected_worth as worth_of
+from ._core.ranking import check_probabilities, check_scores
+from ._core.ranking import expected_worth as worth_of
+from ._core.validation import check_number
+from ._core.work import check_efforts, check_values, reaches
 
 __all__ = ["Worth", "expected_worth"]
 

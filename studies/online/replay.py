@@ -14,14 +14,14 @@ from numpy.typing import ArrayLike, NDArray
 from shortlist import Capacity
 from shortlist._core.arrays import Floats, Mask, Rows
 from shortlist._core.labels import find_rare
-from shortlist._core.ranking import flag_exactly
-from shortlist._core.validation import check_moments, check_same_length, check_scores, to_seconds
+from shortlist._core.ranking import check_scores, flag_exactly
+from shortlist._core.validation import check_same_length
 from shortlist._core.work import check_efforts, check_values
 from shortlist.capacity import check_capacity
 from shortlist.exceptions import CapacityError
 from shortlist.online import Controller
-from shortlist.online.decisions import PROBE, check_period, is_flag
-from shortlist.online.periods import read_period
+from shortlist.online.decisions import PROBE, check_moments, is_flag, to_seconds
+from shortlist.online.periods import check_period, read_period
 from shortlist.worth import expected_worth
 
 _MOST_PERIODS = 10**7

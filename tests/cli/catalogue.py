@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import pandas as pd
 from typer.testing import CliRunner
 
-from shortlist.cli import app
+from shortlist.cli._app import app
 from shortlist.cli._shell import in_options
 from shortlist.tables import ReadOptions
 from shortlist.tables.fit import read_to_fit

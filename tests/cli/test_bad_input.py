@@ -16,8 +16,9 @@ import pytest
 from typer.testing import CliRunner
 
 from shortlist import tables
-from shortlist.cli import _demo, app
+from shortlist.cli import _demo
 from shortlist.cli import _shell as shell
+from shortlist.cli._app import app
 from shortlist.cli._shell import INTERRUPTED, SYSTEM_ERROR, USER_ERROR
 from shortlist.learners import members
 from shortlist.tables import flag as flagging

@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 
 from made_cases import make_cases
 from shortlist import Capacity
-from shortlist.cli import app
+from shortlist.cli._app import app
 from shortlist.tables import fit_table, load_model, save_model
 
 # What a user of the command line cannot pass, and should not read.

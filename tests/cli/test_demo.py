@@ -4,7 +4,8 @@ import pytest
 from typer.testing import CliRunner
 
 import shortlist
-from shortlist.cli import _demo, app
+from shortlist.cli import _demo
+from shortlist.cli._app import app
 
 
 @pytest.fixture(autouse=True)

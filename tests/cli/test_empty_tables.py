@@ -8,7 +8,7 @@ import pytest
 import typer.main
 from typer.testing import CliRunner
 
-from shortlist.cli import app
+from shortlist.cli._app import app
 
 COMMANDS = typer.main.get_command(app).commands
 #: What each command is given beside its table, and which of its files it would write.

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from shortlist.cli import app
+from shortlist.cli._app import app
 
 
 def run(*arguments):

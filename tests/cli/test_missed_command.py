@@ -8,7 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from shortlist import Capacity, select
-from shortlist.cli import _stream, app
+from shortlist.cli import _stream
+from shortlist.cli._app import app
 from shortlist.datasets import make_fraud
 from shortlist.tables import fit_table, save_model
 

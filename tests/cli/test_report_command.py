@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from shortlist import report as reports
-from shortlist.cli import app
+from shortlist.cli._app import app
 
 
 def run(*arguments):

@@ -11,7 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 from shortlist import Capacity
-from shortlist.cli import _stream, app
+from shortlist.cli import _stream
+from shortlist.cli._app import app
 from shortlist.service import stream as streaming
 from shortlist.service._sqlite import SQLiteStore
 from shortlist.service.store import StoreError

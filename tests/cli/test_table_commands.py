@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from shortlist.cli import app
+from shortlist.cli._app import app
 from shortlist.cli._shell import in_options
 from shortlist.tables.estimators import LEARNERS
 

@@ -9,7 +9,7 @@ import typer
 from typer.testing import CliRunner
 
 import shortlist
-from shortlist.cli import app
+from shortlist.cli._app import app
 from shortlist.cli._options import HELP
 from shortlist.cli._shell import OPTIONS, in_options
 from shortlist.tables.read import formats_in_words

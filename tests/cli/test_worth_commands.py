@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from shortlist.cli import _stream, app
+from shortlist.cli import _stream
+from shortlist.cli._app import app
 from shortlist.datasets import make_fraud
 from shortlist.tables import _text_files
 

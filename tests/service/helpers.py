@@ -19,7 +19,6 @@ import numpy as np
 import uvicorn
 
 from shortlist.client import Client, ServiceError
-from shortlist.service._api import digest_of
 from shortlist.service._decider import Decider, Request
 from shortlist.service._group import make_queue
 from shortlist.service._models import Arrival
@@ -31,6 +30,7 @@ from shortlist.service.settings import (
     ServiceConfig,
     SteadyClock,
     build_name,
+    digest_of,
     first_controller,
 )
 from shortlist.service.setup import prepare

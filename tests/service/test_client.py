@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from shortlist.cli import app
+from shortlist.cli._app import app
 from shortlist.client import Client, ServiceError
 from shortlist.service.audit import audit_store
 from shortlist.service.databases import opened

@@ -13,7 +13,7 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
-from shortlist.cli import app
+from shortlist.cli._app import app
 from tests.service.helpers import free_port, until
 
 yaml = pytest.importorskip("yaml")

@@ -21,7 +21,7 @@ from sklearn.tree import DecisionTreeClassifier
 from typer.testing import CliRunner
 
 from shortlist import Capacity
-from shortlist.cli import app
+from shortlist.cli._app import app
 from shortlist.exceptions import ModelFileError
 from shortlist.learners.packed_forest import packed_if_forest
 from shortlist.models.files import _parts, dump_estimator, load_estimator
@@ -482,7 +482,7 @@ def test_options_may_come_from_the_environment():
     """All of them, under their names."""
     from typer.testing import CliRunner
 
-    from shortlist.cli import app
+    from shortlist.cli._app import app
 
     given = {"SHORTLIST_COUNT": "5", "SHORTLIST_PERIOD": "nonsense"}
     told = CliRunner().invoke(app, ["serve", "model"], env=given)

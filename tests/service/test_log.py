@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 from typer.testing import CliRunner
 
-from shortlist.cli import app
+from shortlist.cli._app import app
 from shortlist.service._chain import link, seal_of
 from shortlist.service._reviews import OutcomeBody, add_outcome
 from shortlist.service.audit import audit_store, read_head

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from made_cases import make_cases
 from service.helpers import serving
-from shortlist.cli import app
+from shortlist.cli._app import app
 from shortlist.tables import DatabaseTable, load_model, save_model
 from shortlist.tables.fit import OF_LISTS
 

@@ -14,7 +14,7 @@ from numpy.testing import assert_array_equal
 from typer.testing import CliRunner
 
 from shortlist._core.files import check_writable
-from shortlist.cli import app
+from shortlist.cli._app import app
 from shortlist.exceptions import TableError
 from shortlist.tables import DatabaseTable, select_rows
 from shortlist.tables import _databases as databases

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from made_cases import make_cases
-from shortlist.cli import app
+from shortlist.cli._app import app
 from shortlist.exceptions import TableError
 from shortlist.online import EntityCases
 from shortlist.tables import flag_rows, select_rows

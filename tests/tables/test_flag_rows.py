@@ -11,7 +11,7 @@ from numpy.testing import assert_array_equal
 from typer.testing import CliRunner
 
 from shortlist import Capacity
-from shortlist.cli import app
+from shortlist.cli._app import app
 from shortlist.exceptions import TableError
 from shortlist.tables import _records, fit_table, flag_rows, select_rows
 from shortlist.tables import _text_files as text_files

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from shortlist.cli import app
+from shortlist.cli._app import app
 from shortlist.exceptions import TableError
 from shortlist.tables import WorkColumns, select_rows
 from shortlist.thresholds import count_invitations

@@ -1,10 +1,15 @@
-"""Ranking by score and tie key, cuts in a ranking, and scores lifted to a grid.
+"""Scores: what they may be, the ranking by score and tie key, cuts in it, and the grid of scores.
 
 The tie keys themselves, hashes of ids, come from `ids.py`.
 
 Items are ranked by score, the most suspicious first. Tied scores are either left in one block,
 which is taken whole or not at all, or put in order by a *tie key*: a number in [0, 1) that
 belongs to the item, the smaller the earlier. A :class:`Cut` is a place in that ranking.
+
+An item that is rare is worth its value, and following it up takes its effort. For items that are
+rare with probability p, the list that finds most value within a budget of effort is filled in the
+order of value * p / effort. With equal values and equal efforts this is the order of p, and it is
+then left to the scores themselves: answers are the same to the last bit.
 
 Many models give an item slightly different scores in different batches: sums are computed in
 another order, by several threads or by another kernel. If many items share the score at the
@@ -16,13 +21,131 @@ often return (0, 1/2, 3/40) do not lie at the edge of a cell.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from .arrays import Doubles, Floats, Mask, Rows, TieKeys
 from .ids import lots_of
+from .validation import name_rows
+
+_FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
+_NONE = np.empty(0, dtype=np.intp)
+_SOME = 512
+
+
+# --- what scores may be, and what they are worth -------------------------------------------------
+
+
+def check_scores(
+    scores: ArrayLike,
+    *,
+    name: str = "scores",
+    rows: NDArray[np.intp] | None = None,
+    instead: str = "Give these items a score, or leave them out before selecting.",
+) -> NDArray[np.floating]:
+    """Return `scores` as a one-dimensional float array without NaN; infinities are allowed.
+
+    float32 and float64 are kept as they are, and large arrays are not copied. `rows` are the user's
+    numbers of the items, if they are not simply 0, 1, 2, ..., and `instead` says what to do.
+    """
+    array = np.asarray(scores)
+    if array.ndim != 1:
+        raise ValueError(
+            f"{name} must be one-dimensional, one number per item; got shape {array.shape}. "
+            "For the output of predict_proba, pass the column of the rare label."
+        )
+    if array.dtype not in _FLOATS:
+        array = _as_floats(array, name)
+    # The least number is NaN if one is, and takes no memory. A product would be as quick, but the
+    # threads of a linear algebra library keep spinning, and slow down the next model.
+    has_nan = math.isnan(np.min(array, initial=np.inf))
+    bad = np.flatnonzero(np.isnan(array)) if has_nan else _NONE
+    if bad.size:
+        named = name_rows(bad if rows is None else rows[bad])
+        raise ValueError(
+            f"{name} must not be NaN; found {bad.size} NaN of {array.size} at {named}. {instead}"
+        )
+    return array
+
+
+def _as_floats(array: NDArray[Any], name: str) -> NDArray[np.float64]:
+    holds_text = array.dtype.kind == "O" and any(isinstance(value, str) for value in array)
+    if array.dtype.kind in "USmMc" or holds_text:
+        raise ValueError(f"{name} must be numbers; got dtype {array.dtype}.")
+    try:
+        return array.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be numbers; got dtype {array.dtype}.") from error
+    except OverflowError as error:
+        raise ValueError(
+            f"{name} must lie between -1.8e308 and 1.8e308, as 64-bit floats do; got a number "
+            "beyond that. Scale them down."
+        ) from error
+
+
+def check_probabilities(scores: Floats) -> None:
+    """Raise an error unless all scores lie between 0 and 1: values are weighed by probabilities."""
+    bad = np.flatnonzero(~((scores >= 0) & (scores <= 1)))
+    if bad.size:
+        raise ValueError(
+            "values, efforts and worth are weighed with the probability that an item is rare, and "
+            f"scores must lie between 0 and 1; got {scores[bad[0]]:g} at {name_rows(bad)}. "
+            "Calibrate the model with sklearn.calibration.CalibratedClassifierCV and pass the "
+            "column of the rare label of its predict_proba."
+        )
+
+
+def are_equal(numbers: Doubles | None) -> bool:
+    """Whether all items have the same number; so it is when none was given."""
+    if numbers is None or numbers.size == 0:
+        return True
+    return bool(np.all(numbers[:_SOME] == numbers[0]) and np.all(numbers == numbers[0]))
+
+
+def expected_worth(scores: Floats, values: Doubles | None, efforts: Doubles | None) -> Doubles:
+    """Return the expected value per unit of effort; 1 stands for what was not given."""
+    with np.errstate(over="ignore", under="ignore"):
+        worth: Doubles = scores.astype(np.float64, copy=False)
+        worth = worth if values is None else worth * values
+        return worth if efforts is None else worth / efforts
+
+
+def in_order_of_worth(
+    scores: Floats, values: Doubles | None, efforts: Doubles | None
+) -> tuple[Floats, bool]:
+    """Return numbers in the order of value * p / effort, and whether they are products.
+
+    Otherwise they are the scores themselves. Products that agree in their first ten digits are to
+    count as tied: the same product may come out differently in its last digit.
+    """
+    values = None if are_equal(values) else values
+    efforts = None if are_equal(efforts) else efforts
+    if values is None and efforts is None:
+        return scores, False
+    check_probabilities(scores)
+    return expected_worth(scores, values, efforts), True
+
+
+def weigh(scores: Floats, values: Doubles | None, efforts: Doubles | None) -> Floats:
+    """Return what is compared with a threshold: the scores, or what they are worth, lifted.
+
+    Values and efforts of 1 leave the scores as they are. An item alone and a batch agree: nothing
+    here depends on the other items.
+    """
+    if values is None and efforts is None:
+        return scores
+    worth = expected_worth(scores, values, efforts)
+    unchanged = worth == scores
+    if unchanged.all():
+        return scores
+    check_probabilities(scores)
+    return np.where(unchanged, scores, lift(worth))
+
+
+# --- places in a ranking -------------------------------------------------------------------------
 
 
 class Cut(NamedTuple):

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import os
 import sys
 import warnings
 from collections.abc import Collection
-from datetime import UTC, datetime
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
@@ -20,8 +18,6 @@ LARGEST = 1e38
 #: Stands for "as it is" where None has a meaning of its own.
 UNCHANGED: Any = "unchanged"
 _MOST_ROWS_NAMED = 5
-_FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
-_NONE = np.empty(0, dtype=np.intp)
 
 
 def is_unchanged(value: Any) -> bool:
@@ -78,53 +74,6 @@ def check_confidence(confidence: Any) -> float:
     return confidence
 
 
-def check_scores(
-    scores: ArrayLike,
-    *,
-    name: str = "scores",
-    rows: NDArray[np.intp] | None = None,
-    instead: str = "Give these items a score, or leave them out before selecting.",
-) -> NDArray[np.floating]:
-    """Return `scores` as a one-dimensional float array without NaN; infinities are allowed.
-
-    float32 and float64 are kept as they are, and large arrays are not copied. `rows` are the user's
-    numbers of the items, if they are not simply 0, 1, 2, ..., and `instead` says what to do.
-    """
-    array = np.asarray(scores)
-    if array.ndim != 1:
-        raise ValueError(
-            f"{name} must be one-dimensional, one number per item; got shape {array.shape}. "
-            "For the output of predict_proba, pass the column of the rare label."
-        )
-    if array.dtype not in _FLOATS:
-        array = _as_floats(array, name)
-    # The least number is NaN if one is, and takes no memory. A product would be as quick, but the
-    # threads of a linear algebra library keep spinning, and slow down the next model.
-    has_nan = math.isnan(np.min(array, initial=np.inf))
-    bad = np.flatnonzero(np.isnan(array)) if has_nan else _NONE
-    if bad.size:
-        named = name_rows(bad if rows is None else rows[bad])
-        raise ValueError(
-            f"{name} must not be NaN; found {bad.size} NaN of {array.size} at {named}. {instead}"
-        )
-    return array
-
-
-def _as_floats(array: NDArray[Any], name: str) -> NDArray[np.float64]:
-    holds_text = array.dtype.kind == "O" and any(isinstance(value, str) for value in array)
-    if array.dtype.kind in "USmMc" or holds_text:
-        raise ValueError(f"{name} must be numbers; got dtype {array.dtype}.")
-    try:
-        return array.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be numbers; got dtype {array.dtype}.") from error
-    except OverflowError as error:
-        raise ValueError(
-            f"{name} must lie between -1.8e308 and 1.8e308, as 64-bit floats do; got a number "
-            "beyond that. Scale them down."
-        ) from error
-
-
 def name_rows(rows: NDArray[np.intp]) -> str:
     """Name the first few rows, and count the others."""
     named = ", ".join(str(row) for row in rows[:_MOST_ROWS_NAMED])
@@ -150,17 +99,6 @@ def check_sample_weight(sample_weight: ArrayLike) -> NDArray[np.float64]:
     return weights
 
 
-def check_as_calibrated(**given: tuple[bool, bool]) -> None:
-    """Raise an error if something is given with items here, but was not in calibration, or not."""
-    for name, (here, then) in given.items():
-        if here != then:
-            raise ValueError(
-                f"The threshold was calibrated {'with' if then else 'without'} {name}, and these "
-                f"items come {'with' if here else 'without'} them. Pass {name}=... both in "
-                "calibration (fit or recalibrate) and here, or nowhere."
-            )
-
-
 def check_seed(random_state: Any) -> int:
     """Turn `random_state` into the key of a hash; `None` is the fixed key 0."""
     if random_state is None:
@@ -184,56 +122,3 @@ def warn_user(message: str, category: type[Warning]) -> None:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)
-
-
-# --- moments in time, as seconds since 1970 ------------------------------------------------------
-
-_FARTHEST = 1e15  # thirty million years; anything beyond is a mistake
-
-
-def to_seconds(at: Any) -> float:
-    """Return a moment in seconds; a datetime without a time zone is read as UTC."""
-    if type(at) is float and -_FARTHEST <= at <= _FARTHEST:  # the common case comes first
-        return at
-    if isinstance(at, (bool, np.bool_)) or not isinstance(
-        at, (int, float, np.number, datetime, np.datetime64)
-    ):
-        raise TypeError(
-            f"at must be seconds or a datetime; got {at!r} of type {type(at).__name__}."
-        )
-    if isinstance(at, np.datetime64):
-        at = at.astype("datetime64[us]").item()
-    if isinstance(at, datetime) and at == at:  # a missing time differs from itself
-        at = (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
-    try:
-        moment = float(at)
-    except (TypeError, ValueError, OverflowError):
-        moment = math.nan
-    if not -_FARTHEST <= moment <= _FARTHEST:  # false for NaT and NaN, too
-        raise ValueError(f"at must be a moment within {_FARTHEST:g} seconds; got {at!r}.")
-    return moment
-
-
-def parse_moment(text: str) -> float:
-    """Return the seconds of a moment in ISO 8601, such as 2026-05-31T10:00:00Z."""
-    try:
-        return to_seconds(datetime.fromisoformat(text))
-    except (ValueError, OverflowError):
-        raise ValueError(
-            f"{text!r:.80} is not a moment. Use seconds, or a text such as 2026-05-31T10:00:00Z."
-        ) from None
-
-
-def check_moments(at: Any, n: int) -> NDArray[np.float64]:
-    """Return one moment in seconds per item; a single moment applies to all items."""
-    if np.ndim(at) == 0:
-        return np.full(n, to_seconds(at[()] if isinstance(at, np.ndarray) else at))
-    moments = np.asarray(at)
-    if moments.shape != (n,):
-        raise ValueError(f"at must hold one moment for each of {n} items; got {moments.shape}.")
-    if moments.dtype.kind not in "fiu":
-        return np.array([to_seconds(moment) for moment in moments], dtype=np.float64)
-    moments = moments.astype(np.float64)
-    if not np.all(np.abs(moments) <= _FARTHEST):
-        raise ValueError(f"at must hold numbers of seconds within {_FARTHEST:g}, and no NaN.")
-    return moments

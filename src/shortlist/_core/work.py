@@ -1,10 +1,4 @@
-"""Values and efforts of items: checks, the order by value per effort, and exact sums of efforts.
-
-An item that is rare is worth its value, and following it up takes its effort. For items that are
-rare with probability p, the list that finds most value within a budget of effort is filled in the
-order of value * p / effort. With equal values and equal efforts this is the order of p, and it is
-then left to the scores themselves: answers are the same to the last bit.
-"""
+"""Values and efforts of items: checks, and exact sums of efforts."""
 
 from __future__ import annotations
 
@@ -17,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .arrays import Doubles, Floats, Ints, Mask
-from .ranking import lift
-from .validation import check_positive, check_scores, name_rows
+from .ranking import check_scores, lift
+from .validation import check_positive, name_rows
 
 _MOST_DIGITS = 9  # after the decimal point
 _LARGEST_SUM = 2.0**62
@@ -71,65 +65,6 @@ def check_max_effort(max_effort: Any, efforts: Doubles) -> float:
             f"{efforts[above[0]]:g} at {name_rows(above)}."
         )
     return bound
-
-
-def check_probabilities(scores: Floats) -> None:
-    """Raise an error unless all scores lie between 0 and 1: values are weighed by probabilities."""
-    bad = np.flatnonzero(~((scores >= 0) & (scores <= 1)))
-    if bad.size:
-        raise ValueError(
-            "values, efforts and worth are weighed with the probability that an item is rare, and "
-            f"scores must lie between 0 and 1; got {scores[bad[0]]:g} at {name_rows(bad)}. "
-            "Calibrate the model with sklearn.calibration.CalibratedClassifierCV and pass the "
-            "column of the rare label of its predict_proba."
-        )
-
-
-def are_equal(numbers: Doubles | None) -> bool:
-    """Whether all items have the same number; so it is when none was given."""
-    if numbers is None or numbers.size == 0:
-        return True
-    return bool(np.all(numbers[:_SOME] == numbers[0]) and np.all(numbers == numbers[0]))
-
-
-def expected_worth(scores: Floats, values: Doubles | None, efforts: Doubles | None) -> Doubles:
-    """Return the expected value per unit of effort; 1 stands for what was not given."""
-    with np.errstate(over="ignore", under="ignore"):
-        worth: Doubles = scores.astype(np.float64, copy=False)
-        worth = worth if values is None else worth * values
-        return worth if efforts is None else worth / efforts
-
-
-def in_order_of_worth(
-    scores: Floats, values: Doubles | None, efforts: Doubles | None
-) -> tuple[Floats, bool]:
-    """Return numbers in the order of value * p / effort, and whether they are products.
-
-    Otherwise they are the scores themselves. Products that agree in their first ten digits are to
-    count as tied: the same product may come out differently in its last digit.
-    """
-    values = None if are_equal(values) else values
-    efforts = None if are_equal(efforts) else efforts
-    if values is None and efforts is None:
-        return scores, False
-    check_probabilities(scores)
-    return expected_worth(scores, values, efforts), True
-
-
-def weigh(scores: Floats, values: Doubles | None, efforts: Doubles | None) -> Floats:
-    """Return what is compared with a threshold: the scores, or what they are worth, lifted.
-
-    Values and efforts of 1 leave the scores as they are. An item alone and a batch agree: nothing
-    here depends on the other items.
-    """
-    if values is None and efforts is None:
-        return scores
-    worth = expected_worth(scores, values, efforts)
-    unchanged = worth == scores
-    if unchanged.all():
-        return scores
-    check_probabilities(scores)
-    return np.where(unchanged, scores, lift(worth))
 
 
 def reaches(numbers: Floats, least: float) -> Mask:

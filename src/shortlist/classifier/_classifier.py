@@ -717,7 +717,7 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
         ndarray of shape (n_items, n_classes)
             In the order of `classes_`; of the model of lists, or the mean over all models.
         """
-        check_is_fitted(self)
+        self._check_fitted()
         models = self.list_estimators_
         return scoring.mean_of([scoring.probabilities(each, X, self.classes_) for each in models])
 

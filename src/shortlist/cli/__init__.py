@@ -6,15 +6,11 @@ This is the only package that prints. Commands import the packages they need whe
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
 
 from .. import __version__
 from .._core.extras import load_extra
 
-if TYPE_CHECKING:
-    from ._app import app
-
-__all__ = ["app", "main"]
+__all__ = ["main"]
 
 
 def main() -> None:
@@ -31,12 +27,3 @@ def main() -> None:
     from ._app import app
 
     app()
-
-
-def __getattr__(name: str) -> Any:
-    """Import the commands when they are first used."""
-    if name != "app":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from ._app import app
-
-    return app

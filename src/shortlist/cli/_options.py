@@ -231,7 +231,7 @@ def entity_from(entity: str | None) -> dict[str, Any]:
 
 def allowed_from(allow: list[str] | None, entity: str | None) -> dict[str, float]:
     """Return the entities of an allow-list, and until when each one is on it."""
-    from .._core.validation import parse_moment
+    from ..online.decisions import parse_moment
 
     if allow and entity is None:
         raise typer.BadParameter("--allow needs --entity, such as customer")

@@ -14,8 +14,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from .._core.arrays import Floats
 from .._core.intervals import Interval, clopper_pearson_lower, clopper_pearson_upper
 from .._core.labels import EstimatedShare, find_rare, without_gaps
-from .._core.ranking import rank
-from .._core.validation import check_confidence, check_number, check_same_length, check_scores
+from .._core.ranking import check_scores, rank
+from .._core.validation import check_confidence, check_number, check_same_length
 from .._core.work import check_efforts, check_values
 from ..capacity import Capacity, check_capacity, exact
 from ..exceptions import CapacityError

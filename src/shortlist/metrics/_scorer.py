@@ -12,10 +12,10 @@ from scipy.stats import t as student_t
 from .._core.arrays import Floats, Mask, Rows
 from .._core.ids import number_groups
 from .._core.labels import find_rare, rare_share
-from .._core.ranking import rank
+from .._core.ranking import are_equal, check_scores, rank
 from .._core.scoring import MetadataRequester, rare_label_of, rare_scores
-from .._core.validation import check_same_length, check_scores
-from .._core.work import are_equal, check_efforts, check_values
+from .._core.validation import check_same_length
+from .._core.work import check_efforts, check_values
 from ..capacity import Capacity, check_capacity, check_efforts_suit
 from ..worth import check_worth
 from ._curve import capacity_curve

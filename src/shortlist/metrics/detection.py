@@ -12,14 +12,14 @@ from sklearn.exceptions import UndefinedMetricWarning
 from .._core.arrays import Doubles, Floats, Mask, Rows
 from .._core.intervals import Interval, proportion_interval
 from .._core.labels import EstimatedShare, rarest_label, without_gaps
-from .._core.ranking import lift
+from .._core.ranking import in_order_of_worth, lift
 from .._core.validation import (
     check_confidence,
     check_same_length,
     check_sample_weight,
     warn_user,
 )
-from .._core.work import check_efforts, check_values, in_order_of_worth
+from .._core.work import check_efforts, check_values
 from ..capacity import Capacity, check_capacity, check_efforts_suit, check_prevalence, exact
 from ..exceptions import CapacityError
 

@@ -13,7 +13,7 @@ from .._core.arrays import Floats, Ints, Mask, Rows
 from .._core.ids import hash_ids
 from .._core.labels import ReferencePrevalence
 from .._core.ranking import keys_within, lift
-from .._core.validation import check_as_calibrated, check_option, check_positive, name_rows
+from .._core.validation import check_option, check_positive, name_rows
 from ..assignment.integers import FixedPoint, solve_integers
 from ..capacity import Capacity
 from ..thresholds.promise import GUARANTEES as ALL
@@ -21,6 +21,7 @@ from ..thresholds.promise import guarantee_of
 from ..thresholds.rules import Rule
 from ..thresholds.samples import CalibrationSample
 from ..thresholds.terms import Terms
+from ..thresholds.threshold import check_as_calibrated
 from ._capacities import JointCapacities
 
 GUARANTEES = tuple(name for name in ALL if guarantee_of(name).fold_place is not None)

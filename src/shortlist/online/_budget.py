@@ -18,6 +18,7 @@ from . import _pacing as book
 from ._pacing import Ledger, open_ledger, stride_for, usual_flags
 from .controller import Controller
 from .decisions import WORK_UNITS, TailScale, check_calibration_scores, units_allowed
+from .periods import check_period
 
 _OUT_OF_DATE = 1 << 40  # so many arrivals since the threshold was computed
 # A list has room for four entries per flag, or for at least two if four would be too many. If it
@@ -172,7 +173,7 @@ class BudgetController(Controller):
             calibration_scores=calibration_scores,
             remember=remember,
             **_probe_options(probe, probe_key),
-            period=period,
+            period=check_period(period),
             expected_arrivals=expected_arrivals,
             starts_at=starts_at,
             expected_effort=expected_effort,

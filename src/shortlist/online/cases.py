@@ -12,9 +12,19 @@ from numpy.typing import ArrayLike
 
 from .._core.arrays import Rows
 from .._core.ids import check_id, values_of
-from .._core.validation import check_moments, check_number, check_positive, to_seconds
+from .._core.validation import check_number, check_positive
 from .controller import Controller
-from .decisions import ALLOWED, JOINED, MOMENT_REFUSED, REASONS, SEEN_BEFORE, Decision, check_score
+from .decisions import (
+    ALLOWED,
+    JOINED,
+    MOMENT_REFUSED,
+    REASONS,
+    SEEN_BEFORE,
+    Decision,
+    check_moments,
+    check_score,
+    to_seconds,
+)
 
 # Codes of what neither begins a case nor joins one.
 _NO_EVENT = (SEEN_BEFORE, MOMENT_REFUSED, ALLOWED)

@@ -17,7 +17,6 @@ from numpy.typing import ArrayLike, NDArray
 from .._core.arrays import Floats, Ints
 from .._core.ids import check_id
 from .._core.probing import uniform_number
-from .._core.validation import to_seconds
 from ..capacity import Capacity, check_capacity, check_prevalence
 from ..exceptions import CapacityError
 from .decisions import (
@@ -35,6 +34,7 @@ from .decisions import (
     check_score_array,
     check_work,
     is_flag,
+    to_seconds,
 )
 from .periods import Timeline
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any, NamedTuple, Self
 
@@ -13,17 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 from .._core import probing
 from .._core.arrays import Floats, Ints, Mask
 from .._core.ids import check_id, check_ids
-from .._core.validation import (
-    check_count,
-    check_number,
-    check_positive,
-    check_scores,
-    to_seconds,
-)
+from .._core.ranking import check_scores
+from .._core.validation import check_count, check_number, check_positive
 from .._core.work import check_efforts
 from ..capacity import Capacity, check_prevalence, exact
 from ..exceptions import CapacityError
-from .periods import CalendarPeriod
 
 #: Why an item was flagged or not, in words. A reason's code is its position.
 REASONS = (
@@ -170,16 +166,6 @@ def check_calibration_scores(scores: ArrayLike) -> Floats:
     return np.clip(checked, -FARTHEST_SCORE, FARTHEST_SCORE)
 
 
-def check_period(period: Any) -> float | str:
-    """Return the length of a period in seconds, or the text of a period of a calendar."""
-    if isinstance(period, str):
-        return CalendarPeriod(period).text
-    length = check_positive("period", period)
-    if not 1e-6 <= length <= 1e12:
-        raise ValueError(f"period must be a number of seconds from 1e-6 to 1e12; got {period!r}.")
-    return length
-
-
 def _check_weight(name: str, weight: Any) -> float:
     if check_positive(name, weight) > 1:
         raise ValueError(f"{name} must be at most 1; got {weight!r}.")
@@ -190,7 +176,6 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     **dict.fromkeys(("step", "expected_arrivals", "expected_effort"), check_positive),
     "alpha": _check_weight,
     "burst": partial(check_count, at_most=1 << 20),
-    "period": lambda _, period: check_period(period),
     "prevalence": lambda _, prevalence: float(check_prevalence(prevalence)),
     "remember": partial(check_count, at_most=1 << 40),
     "starts_at": lambda name, moment: float(check_number(name, to_seconds(moment))),
@@ -245,6 +230,59 @@ def units_allowed(capacity: Capacity) -> int:
     if capacity.value > _MOST_WORK:
         raise CapacityError(f"A budget can be at most {_MOST_WORK:g}; got {capacity!r}.")
     return int(exact(capacity.value) * (WORK_UNITS if capacity.kind == "effort" else 1))
+
+
+# --- moments, as seconds since 1970 --------------------------------------------------------------
+
+_FARTHEST = 1e15  # thirty million years; anything beyond is a mistake
+
+
+def to_seconds(at: Any) -> float:
+    """Return a moment in seconds; a datetime without a time zone is read as UTC."""
+    if type(at) is float and -_FARTHEST <= at <= _FARTHEST:  # the common case comes first
+        return at
+    if isinstance(at, (bool, np.bool_)) or not isinstance(
+        at, (int, float, np.number, datetime, np.datetime64)
+    ):
+        raise TypeError(
+            f"at must be seconds or a datetime; got {at!r} of type {type(at).__name__}."
+        )
+    if isinstance(at, np.datetime64):
+        at = at.astype("datetime64[us]").item()
+    if isinstance(at, datetime) and at == at:  # a missing time differs from itself
+        at = (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+    try:
+        moment = float(at)
+    except (TypeError, ValueError, OverflowError):
+        moment = math.nan
+    if not -_FARTHEST <= moment <= _FARTHEST:  # false for NaT and NaN, too
+        raise ValueError(f"at must be a moment within {_FARTHEST:g} seconds; got {at!r}.")
+    return moment
+
+
+def parse_moment(text: str) -> float:
+    """Return the seconds of a moment in ISO 8601, such as 2026-05-31T10:00:00Z."""
+    try:
+        return to_seconds(datetime.fromisoformat(text))
+    except (ValueError, OverflowError):
+        raise ValueError(
+            f"{text!r:.80} is not a moment. Use seconds, or a text such as 2026-05-31T10:00:00Z."
+        ) from None
+
+
+def check_moments(at: Any, n: int) -> NDArray[np.float64]:
+    """Return one moment in seconds per item; a single moment applies to all items."""
+    if np.ndim(at) == 0:
+        return np.full(n, to_seconds(at[()] if isinstance(at, np.ndarray) else at))
+    moments = np.asarray(at)
+    if moments.shape != (n,):
+        raise ValueError(f"at must hold one moment for each of {n} items; got {moments.shape}.")
+    if moments.dtype.kind not in "fiu":
+        return np.array([to_seconds(moment) for moment in moments], dtype=np.float64)
+    moments = moments.astype(np.float64)
+    if not np.all(np.abs(moments) <= _FARTHEST):
+        raise ValueError(f"at must hold numbers of seconds within {_FARTHEST:g}, and no NaN.")
+    return moments
 
 
 # --- the scale of scores -------------------------------------------------------------------------

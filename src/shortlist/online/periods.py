@@ -21,8 +21,9 @@ import numpy as np
 from numba import njit
 
 from .._core.arrays import Floats
-from .._core.validation import check_moments, to_seconds
+from .._core.validation import check_positive
 from ..capacity import Capacity
+from .decisions import check_moments, to_seconds
 
 _WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _MOST_PERIODS = 9e15  # beyond 2**53 a float cannot tell neighbouring whole numbers apart
@@ -244,6 +245,18 @@ def _zone(name: str, text: str) -> ZoneInfo:
             f"The time zone {name!r} of the period {text!r} is not known here. Use a name such as "
             "Europe/Berlin or UTC. If the machine has no time zones, install tzdata."
         ) from None
+
+
+def check_period(period: Any) -> float | str | None:
+    """Return a period in seconds, or the text of one of a calendar; None stays None."""
+    if period is None:
+        return None
+    if isinstance(period, str):
+        return CalendarPeriod(period).text
+    length = check_positive("period", period)
+    if not 1e-6 <= length <= 1e12:
+        raise ValueError(f"period must be a number of seconds from 1e-6 to 1e12; got {period!r}.")
+    return length
 
 
 def read_period(period: Any, *, starts_at: float = 0.0) -> FixedPeriod | CalendarPeriod:

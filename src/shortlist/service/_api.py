@@ -5,7 +5,6 @@ These types are described in `openapi.json`, which `tools/openapi.py` writes.
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import re
 from collections.abc import Callable
@@ -140,49 +139,3 @@ class Route:
         places = path.replace("{queue}", "(?P<queue>[^/]+)")
         places = re.sub("{(case|name)}", "(?P<case>.+)", places)
         self.match = re.compile(places).fullmatch
-
-
-# --- what a case says about itself ----------------------------------------------------------------
-
-_SORTED = msgspec.json.Encoder(order="deterministic")
-LONGEST_ID = 200
-
-
-def entity_of(fields: Any, name: str | None) -> str | None:
-    """Return the entity of an event, or raise a problem; None if the queue has none."""
-    return None if name is None else id_of(fields, (name,), "an entity")
-
-
-def id_of(fields: Any, names: tuple[str, ...], what: str = "an id") -> str:
-    """Return the id of a case, or raise a problem."""
-    if not isinstance(fields, dict):
-        detail = f"A case must be an object with its columns; got {fields!r:.80}."
-        raise Problem(400, "invalid-json", detail)
-    given = next((fields[name] for name in names if name in fields), None)
-    plain = _plain(given)
-    case = str(plain) if type(plain) is int else plain
-    if not isinstance(case, str) or not 0 < len(case) <= LONGEST_ID or not case.isprintable():
-        raise Problem(
-            422,
-            "invalid-case",
-            f"A case needs {what} in the field {names[0] if names else 'id'!r}: a text of up to "
-            f"{LONGEST_ID} printable characters, or a whole number; got {given!r:.80}.",
-        )
-    return case
-
-
-def digest_of(fields: dict[str, Any]) -> bytes:
-    """Return what tells a case from one with other columns."""
-    try:
-        return hashlib.blake2b(_SORTED.encode(_plain(fields)), digest_size=16).digest()
-    except RecursionError:
-        raise Problem(422, "invalid-case", "The columns of a case are nested too deeply.") from None
-
-
-def _plain(value: Any) -> Any:
-    """Return a value with 1.0 as 1, also within: programs differ in how they write numbers."""
-    if type(value) is float:
-        return int(value) if value.is_integer() and abs(value) < 1 << 53 else value
-    if type(value) is dict:
-        return {name: _plain(each) for name, each in value.items()}
-    return [_plain(each) for each in value] if type(value) is list else value

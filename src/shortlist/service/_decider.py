@@ -21,11 +21,11 @@ import msgspec
 
 from ..online import Controller
 from . import store as log
-from ._api import Answer, Problem, entity_of
+from ._api import Answer, Problem
 from ._group import GroupMaker, find_known, join_queue, writing
 from ._models import Arrival, ModelCache
 from ._replica import ReplayError, Replica, drawn_of, reason_of
-from .settings import ClockError, ServiceConfig
+from .settings import ClockError, ServiceConfig, entity_of
 from .store import Entry, PromiseError, QueueRow, Store, StoreError
 
 _log = logging.getLogger("shortlist.service")

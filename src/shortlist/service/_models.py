@@ -18,8 +18,7 @@ import numpy as np
 import sklearn
 
 from .._core.arrays import Floats
-from .._core.ranking import lift
-from .._core.work import weigh
+from .._core.ranking import lift, weigh
 from ..capacity import Capacity
 from ..tables import ReadOptions, TableModel, WorkColumns, load_model
 from ..tables.reasons import reasons_for

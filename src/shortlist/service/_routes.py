@@ -11,11 +11,11 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from . import _reviews, _shadow, _staff, _status, webhook
-from ._api import LONGEST_ID, Moment, Problem, Route, Seq
+from ._api import Moment, Problem, Route, Seq
 from ._decider import Request
 from ._models import Arrival, LoadedModel, models_of
 from ._service import Call, decide
-from .settings import QueueSettings
+from .settings import LONGEST_ID, QueueSettings
 from .setup import TAKEN_OVER, add_queue, set_total, settings_for
 from .store import ALLOW, CAPACITY, CLOCK, MODEL, OBSERVATION, SHADOW, QueueRow
 

@@ -17,12 +17,12 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from ._api import Answers, Cases, Problem, digest_of, id_of
+from ._api import Answers, Cases, Problem
 from ._decider import Decider, Request
 from ._models import Arrival, ModelCache, Roster
 from .databases import open_store
 from .keys import NO_KEY, ApiKey, KeyRing, vouched_person
-from .settings import ServiceConfig
+from .settings import ServiceConfig, digest_of, id_of
 from .store import PromiseError, QueueRow, Store, StoreError
 
 Result = TypeVar("Result")

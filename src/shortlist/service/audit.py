@@ -22,11 +22,11 @@ import msgspec
 
 from ..online.decisions import MOMENT_REFUSED, PROBE, WAITS
 from . import store as log
-from ._api import Problem, digest_of, entity_of, id_of
+from ._api import Problem
 from ._chain import CheckedChain, is_erased
 from ._models import ModelCache
 from ._replica import ReplayError, Replica
-from .settings import WORK_UNITS, QueueSettings, build_name
+from .settings import WORK_UNITS, QueueSettings, build_name, digest_of, entity_of, id_of
 from .store import Entry, QueueRow, Store
 
 _PAGE = 10_000

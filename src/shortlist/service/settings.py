@@ -1,7 +1,8 @@
-"""How a queue decides, how a service runs, and its clock."""
+"""How a queue decides and reads its cases, how a service runs, and its clock."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import platform
@@ -11,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from .. import __version__
@@ -19,6 +21,7 @@ from .._core.extras import load_extra
 from ..capacity import Capacity, exact
 from ..online import BudgetController, CalendarPeriod, EntityCases, FixedPeriod, PullController
 from ..online.periods import read_period
+from ._api import Problem
 
 #: Work is counted in whole millionths, so that the database can add it up exactly.
 WORK_UNITS = 10**6
@@ -261,3 +264,49 @@ class ServiceConfig:
     clock: SteadyClock = field(default_factory=SteadyClock)
     build: str = field(default_factory=build_name)
     webhook: tuple[str, str] | None = field(default=None, repr=False)
+
+
+# --- what a case says about itself ---------------------------------------------------------------
+
+_SORTED = msgspec.json.Encoder(order="deterministic")
+LONGEST_ID = 200
+
+
+def entity_of(fields: Any, name: str | None) -> str | None:
+    """Return the entity of an event, or raise a problem; None if the queue has none."""
+    return None if name is None else id_of(fields, (name,), "an entity")
+
+
+def id_of(fields: Any, names: tuple[str, ...], what: str = "an id") -> str:
+    """Return the id of a case, or raise a problem."""
+    if not isinstance(fields, dict):
+        detail = f"A case must be an object with its columns; got {fields!r:.80}."
+        raise Problem(400, "invalid-json", detail)
+    given = next((fields[name] for name in names if name in fields), None)
+    plain = _plain(given)
+    case = str(plain) if type(plain) is int else plain
+    if not isinstance(case, str) or not 0 < len(case) <= LONGEST_ID or not case.isprintable():
+        raise Problem(
+            422,
+            "invalid-case",
+            f"A case needs {what} in the field {names[0] if names else 'id'!r}: a text of up to "
+            f"{LONGEST_ID} printable characters, or a whole number; got {given!r:.80}.",
+        )
+    return case
+
+
+def digest_of(fields: dict[str, Any]) -> bytes:
+    """Return what tells a case from one with other columns."""
+    try:
+        return hashlib.blake2b(_SORTED.encode(_plain(fields)), digest_size=16).digest()
+    except RecursionError:
+        raise Problem(422, "invalid-case", "The columns of a case are nested too deeply.") from None
+
+
+def _plain(value: Any) -> Any:
+    """Return a value with 1.0 as 1, also within: programs differ in how they write numbers."""
+    if type(value) is float:
+        return int(value) if value.is_integer() and abs(value) < 1 << 53 else value
+    if type(value) is dict:
+        return {name: _plain(each) for name, each in value.items()}
+    return [_plain(each) for each in value] if type(value) is list else value

@@ -18,11 +18,10 @@ from hashlib import blake2b
 from typing import Any
 
 from .._core.files import flattened
-from .._core.validation import parse_moment, to_seconds
 from ..capacity import Capacity
 from ..exceptions import CapacityError, TableNote
 from ..online import BudgetController, Controller
-from ..online.decisions import MOMENT_REFUSED, REASONS, SEEN_BEFORE
+from ..online.decisions import MOMENT_REFUSED, REASONS, SEEN_BEFORE, parse_moment, to_seconds
 from ..tables import ReadOptions, TableModel
 from ..tables.monitor import DriftMonitor, Finding
 from ..tables.schema import TableRows

@@ -188,15 +188,17 @@ class _Job:
         if cases.entities is not None:
             flagged, joined["joined"] = self._begin_cases(cases, flagged, scores)
         self._count(cases, flagged, scores)
-        tiers = replace(decided, flagged=flagged).tiers
-        self._n.update(tiers.tolist())
+        tiered = {}
+        if self.act is not None:
+            tiered["tier"] = replace(decided, flagged=flagged).tiers.tolist()
+            self._n.update(tiered["tier"])
         id = self.cases.id
         return {
             **({"row": cases.numbers + 1} if id is None else {id: cases.names}),
             "score": scores,
             "flagged": flagged.astype(np.int8),
             **joined,
-            **({"tier": tiers.tolist()} if self.act is not None else {}),
+            **tiered,
             **({"reasons": self._reasons_for(cases, flagged)} if self.reasons else {}),
             **cases.carried(),
         }
@@ -225,10 +227,11 @@ class _Job:
         if cases.names is not None:
             self._flagged_ids.add(cases.names[flagged])
         _, efforts = self.model.weighed_by(cases)
-        own = np.ones(int(flagged.sum())) if efforts is None else efforts[flagged]
-        self._value += float((scores[flagged] * own).sum())
-        units = count_in_units(own)
-        self._effort += units.unit * int(units.efforts.sum())
+        worth = scores[flagged]
+        if efforts is not None:
+            worth, units = worth * efforts[flagged], count_in_units(efforts[flagged])
+            self._effort += units.unit * int(units.efforts.sum())
+        self._value += float(worth.sum())
         for spent, most, unit in (
             (self._n["flagged"], self.at_most, "places"),
             (self._effort, self.budget, self.model.unit),

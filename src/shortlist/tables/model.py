@@ -17,7 +17,6 @@ from .._core.arrays import Doubles, Floats, Mask
 from .._core.arrow import pd
 from .._core.ids import tie_keys_of
 from .._core.intervals import Interval
-from .._core.validation import check_seed
 from .._core.work import reaches
 from ..capacity import Capacity
 from ..classifier import CapacityClassifier
@@ -317,7 +316,7 @@ class TableModel:
         ndarray
             Numbers from 0 to 1.
         """
-        seed = check_seed(self.classifier.random_state)
+        seed = self.classifier.rule_.terms.seed
         return np.asarray(tie_keys_of(X, ids, seed=seed)(np.arange(len(X))))
 
 

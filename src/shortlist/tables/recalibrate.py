@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core.ranking import lift
-from .._core.work import weigh
+from .._core.ranking import lift, weigh
 from ..capacity import Capacity
 from ..classifier import CapacityClassifier
 from ..exceptions import TableError

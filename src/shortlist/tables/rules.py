@@ -13,8 +13,8 @@ from .._core.formatting import number
 from .._core.ids import tie_keys_of
 from .._core.intervals import Interval, proportion_interval
 from .._core.labels import EstimatedShare, rare_share
-from .._core.ranking import keys_within, lift
-from .._core.work import expected_worth, reaches
+from .._core.ranking import expected_worth, keys_within, lift
+from .._core.work import reaches
 from ..capacity import Capacity
 from ..exceptions import TableError
 from ..metrics import (

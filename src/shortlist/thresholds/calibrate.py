@@ -10,15 +10,9 @@ from numpy.typing import ArrayLike
 
 from .._core.ids import check_ids, keys_by_id, number_groups
 from .._core.labels import ReferencePrevalence, find_rare
-from .._core.ranking import Cut, Cuts
-from .._core.validation import (
-    check_confidence,
-    check_option,
-    check_same_length,
-    check_scores,
-    check_seed,
-)
-from .._core.work import check_efforts, check_probabilities, check_values, weigh
+from .._core.ranking import Cut, Cuts, check_probabilities, check_scores, weigh
+from .._core.validation import check_confidence, check_option, check_same_length, check_seed
+from .._core.work import check_efforts, check_values
 from ..capacity import Capacity, check_capacity, check_efforts_suit
 from ..exceptions import CapacityError
 from ..worth import Worth, check_worth

@@ -24,17 +24,19 @@ from .._core.probing import (
     expected_losses,
     probe_seed,
 )
-from .._core.ranking import flag_exactly, keys_within, lift, rank
-from .._core.validation import check_number, check_scores, check_seed
-from .._core.work import (
+from .._core.ranking import (
     are_equal,
-    check_efforts,
     check_probabilities,
-    check_values,
-    count_in_units,
+    check_scores,
     expected_worth,
+    flag_exactly,
     in_order_of_worth,
+    keys_within,
+    lift,
+    rank,
 )
+from .._core.validation import check_number, check_seed
+from .._core.work import check_efforts, check_values, count_in_units
 from ..capacity import Capacity, check_capacity, check_efforts_suit
 from ..exceptions import CapacityError
 from ..worth import Worth, check_worth

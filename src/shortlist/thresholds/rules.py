@@ -22,10 +22,10 @@ from .._core.arrays import Floats, Mask, Rows, TieKeys
 from .._core.ids import tie_keys_of
 from .._core.intervals import Interval, clopper_pearson_lower
 from .._core.probing import probe_seed
-from .._core.ranking import as_calibrated, keys_within, lift
+from .._core.ranking import as_calibrated, check_scores, keys_within, lift, weigh
 from .._core.scoring import Scores, n_rows
-from .._core.validation import check_as_calibrated, check_scores, warn_user
-from .._core.work import check_max_effort, weigh
+from .._core.validation import warn_user
+from .._core.work import check_max_effort
 from ..capacity import Capacity, check_capacity, check_efforts_suit
 from ..exceptions import InsufficientCalibrationWarning
 from ..worth import Worth
@@ -34,7 +34,7 @@ from .lists import Candidates, Selection, check_act, tiers_of
 from .precision import CommonScores
 from .samples import CalibrationSample, RowFacts, SegmentCapacities
 from .terms import Terms
-from .threshold import CalibratedThreshold
+from .threshold import CalibratedThreshold, check_as_calibrated
 
 # Without a capacity for all items, as many may be flagged as the segments allow.
 _EVERYTHING, _NOTHING = Capacity.count(1, per=1), Capacity.count(0, per=1)
@@ -154,9 +154,7 @@ class Rule:
         keys, rare = self._keys_as_calibrated(facts), check_scores(scores.rare)
         if facts.efforts is not None and self.max_effort is not None:
             check_max_effort(self.max_effort, facts.efforts)
-        if facts.values is not None or facts.efforts is not None:
-            rare = weigh(rare, facts.values, facts.efforts)
-        rare = as_calibrated(rare, self.precision)
+        rare = as_calibrated(weigh(rare, facts.values, facts.efforts), self.precision)
         flagged, thresholds = np.ones(rare.size, dtype=bool), np.full(rare.size, -np.inf)
         for rows, found in self._limits_on(rare.size, fold_of, facts.segments):
             also, least = _compare(found, rare[rows], keys and keys_within(keys, rows))

@@ -11,9 +11,7 @@ from numpy.typing import NDArray
 
 from .._core.arrays import Doubles, Floats, Mask, Rows, TieKeys
 from .._core.ids import MOST_ITEMS, Columns, is_drawn, keys_by_id, lots_of
-from .._core.ranking import keys_within, lift, tied_positions
-from .._core.validation import check_scores
-from .._core.work import weigh
+from .._core.ranking import check_scores, keys_within, lift, tied_positions, weigh
 from ..capacity import Capacity, check_capacity
 from ..exceptions import CapacityError, CapacityTypeError
 

@@ -10,9 +10,8 @@ from numpy.typing import ArrayLike
 from .._core.arrays import Floats, Mask, TieKeys
 from .._core.ids import check_ids, keys_by_id
 from .._core.intervals import Interval
-from .._core.ranking import Cut, Cuts
-from .._core.validation import check_as_calibrated, check_scores
-from .._core.work import check_efforts, check_max_effort, check_values, weigh
+from .._core.ranking import Cut, Cuts, check_scores, weigh
+from .._core.work import check_efforts, check_max_effort, check_values
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,3 +133,14 @@ class CalibratedThreshold:
         """Both ends of the place of the threshold, and the share that is flagged in between."""
         upper, lower = Cut(self.value, self.tie_key), Cut(self.lower_value, self.lower_tie_key)
         return Cuts(upper, lower, self.share)
+
+
+def check_as_calibrated(**given: tuple[bool, bool]) -> None:
+    """Raise an error if something is given with items here, but was not in calibration, or not."""
+    for name, (here, then) in given.items():
+        if here != then:
+            raise ValueError(
+                f"The threshold was calibrated {'with' if then else 'without'} {name}, and these "
+                f"items come {'with' if here else 'without'} them. Pass {name}=... both in "
+                "calibration (fit or recalibrate) and here, or nowhere."
+            )
