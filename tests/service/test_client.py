@@ -358,7 +358,8 @@ def test_keys_are_made_listed_and_revoked_by_a_command(tmp_path, model_file):
     assert key.startswith("sl_")
     assert key.split("_")[2] not in keys()
     assert "valid" in keys()
-    keys("--revoke", name)
+    revoked = command("serve", "revoke", name, "--database", tmp_path / "shortlist.db")
+    assert (revoked.exit_code, "is revoked" in revoked.stderr) == (0, True)
     assert "revoked" in keys()
     keys("review", "--person", "kim")
     assert "kim" in keys()
@@ -366,8 +367,8 @@ def test_keys_are_made_listed_and_revoked_by_a_command(tmp_path, model_file):
     refused = command(*wrong, "--person", "")
     assert (refused.exit_code, "ot a valid name" in refused.stderr) == (2, True)
     before = keys()
-    both = command(*wrong, "--revoke", name)  # one of them would be done, and the other not
-    assert (both.exit_code, "or --revoke alone" in both.stderr) == (2, True)
+    without = command(*wrong[:2], *wrong[3:], "--days", "3")  # whose role nobody has said
+    assert (without.exit_code, "give the role" in without.stderr) == (2, True)
     assert keys() == before
 
 

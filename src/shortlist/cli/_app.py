@@ -33,7 +33,7 @@ from ._options import HELP, split_help
 from ._recalibrate import recalibrate
 from ._report import report
 from ._select import select
-from ._serve import audit, erase, head, keys, serve
+from ._serve import audit, erase, head, keys, revoke, serve
 from ._serve import export as export_reviews
 from ._shell import INTERRUPTED, SYSTEM_ERROR, TOO_MANY, USER_ERROR, is_quiet, say
 from ._stream import stream
@@ -188,7 +188,7 @@ for _command in _COMMANDS:
     else:
         app.command(cls=_Command)(_answering(_command))
 _behind_serve = typer.Typer()
-for _behind in (keys, head, audit, erase, export_reviews):
+for _behind in (keys, revoke, head, audit, erase, export_reviews):
     _behind_serve.command(cls=_Command)(_answering(_behind))
 _Serve.commands = typer.main.get_command(_behind_serve).commands  # type: ignore[attr-defined]
 

@@ -177,14 +177,13 @@ def keys(
     queue: Texts = None,
     days: options.Many = None,
     person: options.Text = None,
-    revoke: options.Text = None,
     database: Database = _FILE,
     as_json: options.AsJson = False,
 ) -> None:
-    """Make, list and revoke the keys of a decision service.
+    """Make and list the keys of a decision service; see also shortlist serve revoke.
 
-    A key is shown once. A running service knows a new key, and forgets a revoked one, within
-    seconds. From the first key on, every request needs one, even when all are revoked.
+    A key is shown once. A running service knows a new key within seconds. From the first key on,
+    every request needs one, even when all are revoked.
 
     Options
     -------
@@ -197,22 +196,17 @@ def keys(
     person
         Whose key it is, such as --person kim or --person checkout: outcomes are theirs
         alone.
-    revoke
-        Revoke the key of a name, such as --revoke 3fa8.
     database
         That of the service: --database shortlist.db or postgresql://…
     """
-    if (role or queue or days or person) and (revoke or not role):
-        raise typer.BadParameter("give the role of a new key, such as decide; or --revoke alone")
+    if (queue or days or person) and not role:
+        raise typer.BadParameter("give the role of a new key, such as decide")
     with _opened(database) as store:
-        from ..service.keys import list_keys, make_key, revoke_key
+        from ..service.keys import list_keys, make_key
 
         if role is not None:
             typer.echo(make_key(store, role, queues=queue, days=days, person=person))
             typer.echo("Keep it: it cannot be shown again.", err=True)
-        elif revoke is not None:
-            revoke_key(store, revoke)
-            typer.echo(f"{revoke} is revoked.", err=True)
         elif as_json:
             shell.print_json({"keys": list_keys(store)})
         else:
@@ -221,6 +215,23 @@ def keys(
                 where, words = row["queues"] or "all queues", row["person"] or ""
                 state = f"{row['role']:7} {row['state']:8} {made}"
                 typer.echo(f"{row['id']}  {state}  {where}  {words}")
+
+
+def revoke(key: Annotated[str, typer.Argument(metavar="KEY")], database: Database = _FILE) -> None:
+    """Revoke a key of a decision service, which forgets it within seconds.
+
+    Options
+    -------
+    key
+        Its name, as shortlist serve keys lists it, such as 3f9c1a77.
+    database
+        That of the service: --database shortlist.db or postgresql://…
+    """
+    with _opened(database) as store:
+        from ..service.keys import revoke_key
+
+        revoke_key(store, key)
+        typer.echo(f"{key} is revoked.", err=True)
 
 
 def head(database: DatabaseArgument, key: KeyFile = None) -> None:

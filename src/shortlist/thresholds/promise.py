@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from .._core.formatting import number, stated_percent
+from .._core.intervals import Interval, clopper_pearson_lower
 from .._core.validation import check_count, check_option, warn_user
 from ..capacity import Capacity, capacity_in_words, check_capacity
 from ..exceptions import CapacityError, InsufficientCalibrationWarning
 from . import guarantees
-from ._bands import simultaneous_place
-from .guarantees import Place
+from ._bands import simultaneous_interval, simultaneous_place
+from .guarantees import Place, rate_above
 from .samples import CalibrationSample
 from .threshold import CalibratedThreshold
 
@@ -167,6 +168,33 @@ def place_of(n: int, promise: Promise) -> Place:
     find = guarantee.fold_place if promise.in_folds else guarantee.place
     assert find is not None, f"{guarantee.name} has no rule for folds"
     return find(n, promise)
+
+
+@lru_cache(maxsize=256)
+def rate_interval(
+    place: Place, n_flagged: int, n: int, promise: Promise, *, hashed: bool
+) -> Interval:
+    """Bound the true flag rate R of a threshold, for every distribution of the scores S.
+
+    Above: R is at most what it is for the upper-tail probabilities of scores with ties broken at
+    random, whose law is known.
+
+    Below, without lots: the bound L(j) of Clopper and Pearson at the number j of scores above t,
+    although t itself depends on the scores. Proof: j is at most k, so the bound can fail only where
+    P(S > t) < L(k); let a be the lowest such value. If t = a, the bound fails at a. If t > a, all
+    k + 1 scores from t on lie above a, and the bound fails at a as well. At the fixed value a it
+    fails with at most the allowed probability. (If there is no lowest value, take limits.) Lots
+    only add to the rate.
+    """
+    if place.k >= n and hashed:
+        return Interval(1.0, 1.0)  # scores of minus infinity are flagged, too
+    if n == 0:
+        return Interval(0.0, place.share)
+    if promise.guarantee.at_once:
+        return simultaneous_interval(place, n_flagged, n, error=promise.error)
+    tail = promise.error / 2
+    low = float(clopper_pearson_lower(n_flagged, n, error=tail))
+    return Interval(low, rate_above(place, n, error=tail))
 
 
 def warn_too_few(

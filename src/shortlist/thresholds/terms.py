@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -14,14 +13,13 @@ import numpy as np
 from .._core.arrays import Mask, TieKeys
 from .._core.formatting import percent
 from .._core.ids import lots_of
-from .._core.intervals import Interval, clopper_pearson_lower
+from .._core.intervals import Interval
 from .._core.labels import ReferencePrevalence
 from .._core.ranking import AFTER_ALL, BEFORE_ALL, Cuts, cut_after, dense_places, flag_above, rank
 from .._core.validation import check_confidence, warn_user
 from ..capacity import Capacity, exact, largest_effort
 from ..worth import Worth
-from ._bands import simultaneous_interval
-from .guarantees import Place, confident_k_by_walking, plug_in_k, rate_above
+from .guarantees import Place, confident_k_by_walking, plug_in_k
 from .precision import worth_limit
 from .promise import (
     Guarantee,
@@ -30,6 +28,7 @@ from .promise import (
     check_guarantee,
     guarantee_of,
     place_of,
+    rate_interval,
     warn_too_few,
 )
 from .samples import CalibrationSample
@@ -360,33 +359,6 @@ def described(
         share=cuts.share,
         **({"k": place.k} | known),
     )
-
-
-@lru_cache(maxsize=256)
-def rate_interval(
-    place: Place, n_flagged: int, n: int, promise: Promise, *, hashed: bool
-) -> Interval:
-    """Bound the true flag rate R of a threshold, for every distribution of the scores S.
-
-    Above: R is at most what it is for the upper-tail probabilities of scores with ties broken at
-    random, whose law is known.
-
-    Below, without lots: the bound L(j) of Clopper and Pearson at the number j of scores above t,
-    although t itself depends on the scores. Proof: j is at most k, so the bound can fail only where
-    P(S > t) < L(k); let a be the lowest such value. If t = a, the bound fails at a. If t > a, all
-    k + 1 scores from t on lie above a, and the bound fails at a as well. At the fixed value a it
-    fails with at most the allowed probability. (If there is no lowest value, take limits.) Lots
-    only add to the rate.
-    """
-    if place.k >= n and hashed:
-        return Interval(1.0, 1.0)  # scores of minus infinity are flagged, too
-    if n == 0:
-        return Interval(0.0, place.share)
-    if promise.guarantee.at_once:
-        return simultaneous_interval(place, n_flagged, n, error=promise.error)
-    tail = promise.error / 2
-    low = float(clopper_pearson_lower(n_flagged, n, error=tail))
-    return Interval(low, rate_above(place, n, error=tail))
 
 
 def _warn_at_the_bottom(sample: CalibrationSample, threshold: float) -> None:
