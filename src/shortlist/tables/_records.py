@@ -19,15 +19,9 @@ from .._core.arrow import pa, pd
 from .._core.extras import load_extra
 from .._core.files import flattened
 from ..exceptions import TableError
-from ._source import (
-    MISSING_TEXTS,
-    OpenTable,
-    cases_of,
-    listed,
-    note_subtotal,
-    translated,
-)
+from ._source import OpenTable, cases_of, listed, note_subtotal, translated
 from ._text_files import open_bytes, utf8_file
+from .column_format import MISSING_TEXTS
 from .columns import number_text
 
 _CHUNK_LINES = 1 << 14

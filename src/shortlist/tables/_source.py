@@ -150,8 +150,6 @@ def _check_encoding(encoding: str) -> None:
 
 # --- a table ---
 
-#: Texts that stand for a missing value in text and Excel files.
-MISSING_TEXTS = ("", "?", "NA", "N/A", "#N/A", "NaN", "nan", "NULL", "null", "None", "<null>")
 _VALUE = r"[-+]?[0-9][0-9.,:/ -]*|true|false|yes|no|nan"
 _ABOVE = "If there are lines above the one with the column names, remove them. "
 

@@ -21,7 +21,8 @@ import numpy as np
 from .._core.arrow import pa
 from .._core.formatting import counted
 from ..exceptions import TableError
-from ._source import MISSING_TEXTS, OpenTable, cases_of, note_subtotal, translated
+from ._source import OpenTable, cases_of, note_subtotal, translated
+from .column_format import MISSING_TEXTS
 
 #: No row may be longer. Arrow reads up to 32 such blocks ahead.
 _BLOCK_BYTES = 1 << 21

@@ -23,7 +23,9 @@ from ._source import ReadOptions
 
 #: The category of a missing value. That a value is missing is often informative.
 MISSING_CATEGORY = "(missing)"
-#: Texts, in small letters, that mean "missing" in a column of numbers, dates or truths.
+#: Texts that mean "missing" in every column of a text or Excel file, as they are written.
+MISSING_TEXTS = ("", "?", "NA", "N/A", "#N/A", "NaN", "nan", "NULL", "null", "None", "<null>")
+#: Texts that mean "missing" in a column of numbers, dates or truths, in lower case.
 _WORDS = frozenset(
     "? - -- --- – — . .. n/a na n.a. n.a #n/a #na nan null none nil <null> (null) (missing) "  # noqa: SIM905
     "unknown unbekannt missing fehlt fehlend k.a. k.a undefined tbd #value! #ref! #div/0! "
