@@ -1,4 +1,4 @@
-"""What the studies share: folders, the credit data, stored runs, and tables in Markdown.
+"""What the studies share: folders, stored runs, and tables in Markdown.
 
 A study writes its raw table and its finished runs to `studies/.raw`, which the repository ignores,
 and its summary and picture beside its script, or to `--out`.
@@ -7,20 +7,16 @@ and its summary and picture beside its script, or to `--out`.
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Callable, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 from shortlist import Capacity, select
-from shortlist.datasets import load_credit_default
 from studies.paper.credit_protocol import Outcome, judge
 from studies.runner import run_all
 from studies.tables import Table, read_table, write_table
 
 RAW = Path(__file__).with_name(".raw")
-_BESIDE_THE_CHECKOUT = Path(__file__).parents[2] / "shared" / "data"
 
 
 def study_parser(description: str, folder: Path, *, reps: int) -> argparse.ArgumentParser:
@@ -31,14 +27,6 @@ def study_parser(description: str, folder: Path, *, reps: int) -> argparse.Argum
     parser.add_argument("--out", type=Path, default=folder, help="folder of summary and picture")
     parser.add_argument("--table", action="store_true", help="only draw and print the summary")
     return parser
-
-
-@cache
-def clients(rows: int = 30_000) -> tuple[Any, Any]:
-    """Load the credit data, which `SHORTLIST_DATA` names or which lie beside the checkout."""
-    if _BESIDE_THE_CHECKOUT.is_dir():
-        os.environ.setdefault("SHORTLIST_DATA", str(_BESIDE_THE_CHECKOUT))
-    return load_credit_default(rows=rows)
 
 
 def run_stored(

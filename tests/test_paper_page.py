@@ -17,6 +17,38 @@ ROWS = [
     (int(number), line, shown_by)
     for number, line, shown_by in re.findall(r"^\| (\d+) \|.*\| `(.*)` \| `(.*)` \|$", PAGE, re.M)
 ]
+ITEMS = re.findall(r"^\| \d+ \| (.*) \| `.*` \| `.*` \|$", PAGE, re.M)
+
+
+#: What the paper numbers, in the order in which it comes, and the symbols it uses.
+NUMBERED = [
+    *("equation (1)", "Proposition 1", "Remark 1", "Remark 2", "Proposition 2", "Figure 1"),
+    *("Definition 1", "Theorem 1", "Corollary 1", "Lemma 1", "Proposition 3", "Theorem 2"),
+    *("Figure 2", "equation (2)", "equation (3)", "Theorem 3", "Remark 3", "Theorem 4"),
+    *("Theorem 5", "Theorem 6", "Corollary 2", "Figure 3", "Proposition 4", "Figure 4"),
+    *("Figure 5", "Figure 6", "Figure 7"),
+]
+SYMBOLS = [
+    *(
+        "b",
+        "π₀",
+        "π₁",
+        "C_b",
+        "L(g)",
+        "L̂ₙ",
+        "g_b",
+        "g_c",
+        "R(g)",
+        "A_γ*",
+        "P_γ*",
+        "γ*",
+        "π₀′",
+        "μ_c",
+    ),
+    *("w", "M", "M̂", "A₁", "A₂", "B", "ĝ_b", "S(C, n)", "A1", "A2", "f̂₀", "γ̂*", "a₀", "â₀", "M₀"),
+    *("η̂", "τ", "τ̂", "P̂₀₀", "P₀₀", "g_p-h", "τ(s)", "s_θ", "f_S", "τ_b(S)", "g_{S,b}", "n_max"),
+    *("g_b*", "C_{b₀,b₁}", "P̂_t", "α", "π₀,t", "b_t"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +63,28 @@ def names():
 def test_no_item_of_the_paper_is_left_out():
     """In its order."""
     assert [number for number, *_ in ROWS] == list(range(1, 92))
+
+
+def test_what_the_paper_numbers_is_there_in_its_order():
+    """Propositions, theorems, equations and figures under their numbers."""
+    told = re.findall("|".join(map(re.escape, NUMBERED)), " ".join(ITEMS))
+    assert list(dict.fromkeys(told)) == NUMBERED
+
+
+def test_the_symbols_of_the_paper_are_used():
+    """Each stands in an item, as a word of its own."""
+    text = " ".join(ITEMS)
+    assert [s for s in SYMBOLS if not re.search(rf"(?<!\w){re.escape(s)}(?!\w)", text)] == []
+
+
+@pytest.mark.parametrize("target", re.findall(r"\]\(([^)\s]*#[^)\s]+)\)", PAGE))
+def test_links_lead_to_a_heading(target):
+    """Of this page or another."""
+    path, _, anchor = target.partition("#")
+    text = (ROOT / "docs" / "appendix" / path).read_text() if path else PAGE
+    headings = re.findall(r"^#+ (.*)$", re.sub(r"```.*?```", "", text, flags=re.DOTALL), re.M)
+    slugs = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    assert anchor in slugs | set(re.findall(r"^\((.*)\)=$", text, re.M))
 
 
 @pytest.mark.parametrize(("number", "line", "shown_by"), ROWS, ids=lambda value: str(value)[:30])

@@ -29,7 +29,8 @@ from studies.aware.measuring import (
     measure,
     of_family,
 )
-from studies.harness import clients, run_stored, study_parser
+from studies.credit_data import clients
+from studies.harness import run_stored, study_parser
 from studies.paper.credit_protocol import draw_split
 from studies.tables import Table, read_table, select_rows, write_table
 

@@ -20,7 +20,8 @@ from lightgbm import LGBMClassifier
 
 from shortlist import Capacity
 from shortlist.aware import CapacityAwareBoostingClassifier
-from studies.harness import clients, judge_top, markdown, run_stored, study_parser
+from studies.credit_data import clients
+from studies.harness import judge_top, markdown, run_stored, study_parser
 from studies.paper.credit_protocol import CreditSplit, draw_split
 from studies.tables import Table, read_table, summarise, write_table
 

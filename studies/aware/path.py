@@ -22,7 +22,8 @@ from shortlist import adjusted_detection_score, calibrate_threshold
 from shortlist._core.folds import random_parts
 from shortlist.aware import CapacityAwareSVC
 from studies.aware.credit import SEED
-from studies.harness import clients, markdown, run_stored, study_parser
+from studies.credit_data import clients
+from studies.harness import markdown, run_stored, study_parser
 from studies.paper.credit_protocol import capacity_of, draw_split
 from studies.tables import Table, read_table, select_rows, summarise, write_table
 

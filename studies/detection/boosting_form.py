@@ -27,6 +27,7 @@ from shortlist.learners import make_learner
 from shortlist.learners.columns import frame_view, split_columns
 from shortlist.metrics import detection_at_capacity
 from studies.aware.credit import SEED
+from studies.credit_data import clients
 from studies.detection.tables import (
     CHOOSING,
     CHOOSING_EVERYDAY,
@@ -34,7 +35,7 @@ from studies.detection.tables import (
     CONFIRMING_EVERYDAY,
     load_table,
 )
-from studies.harness import clients, plain_boosting, print_summary
+from studies.harness import plain_boosting, print_summary
 from studies.paper.credit_protocol import draw_split
 from studies.tables import mean_and_error, write_table
 

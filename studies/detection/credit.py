@@ -24,7 +24,8 @@ from shortlist import Capacity, CapacityClassifier
 from shortlist.aware import CapacityAwareForestClassifier
 from shortlist.learners import CapacityEnsembleClassifier
 from studies.aware.credit import SEED
-from studies.harness import clients, judge_top, print_summary, run_stored, study_parser
+from studies.credit_data import clients
+from studies.harness import judge_top, print_summary, run_stored, study_parser
 from studies.paper.credit_protocol import CreditSplit, capacity_of, draw_split, judge
 from studies.tables import Table, mean_and_error, summarise, write_table
 

@@ -36,8 +36,8 @@ from sklearn.preprocessing import OrdinalEncoder
 
 from shortlist import Capacity, CapacityClassifier, adjusted_detection_score, select
 from shortlist.thresholds.samples import RowFacts
+from studies.credit_data import clients
 from studies.detection.tables import CHOOSING, load_table
-from studies.harness import clients
 from studies.paper.credit_protocol import draw_split
 
 FILE = Path(__file__).with_name("rows.csv")

@@ -21,10 +21,11 @@ import numpy as np
 
 from shortlist import Capacity
 from shortlist.learners import CapacityEnsembleClassifier, members
+from studies.credit_data import clients
 from studies.detection import thresholds
 from studies.detection.credit import PREVALENCE
 from studies.detection.weights import Half, all_halves, detections, split, summarise
-from studies.harness import clients, print_summary, run_stored, study_parser
+from studies.harness import print_summary, run_stored, study_parser
 from studies.paper.credit_protocol import draw_split
 from studies.tables import Table, write_table
 

@@ -19,8 +19,9 @@ from sklearn.model_selection import StratifiedKFold
 
 from shortlist.learners import CapacityEnsembleClassifier
 from shortlist.thresholds import calibrate_threshold
+from studies.credit_data import clients
 from studies.detection.credit import PREVALENCE
-from studies.harness import clients, print_summary, run_stored, study_parser
+from studies.harness import print_summary, run_stored, study_parser
 from studies.paper.credit_protocol import capacity_of, draw_split, judge
 from studies.tables import Table, summarise, write_table
 

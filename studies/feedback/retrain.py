@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from shortlist import Capacity, select
-from shortlist.datasets import load_credit_default
+from studies.credit_data import clients
 from studies.tables import markdown_table, read_table, summarise, write_table
 
 from .loop import fit
@@ -44,7 +44,7 @@ def simulated_days(name, seed):
 
 def credit_days(seed):
     """Return history and days of clients, 2 % of whom default; no client comes twice."""
-    X, y = load_credit_default()
+    X, y = clients()
     X, is_rare = np.asarray(X, dtype=float), np.asarray(y) == 1
     rng = np.random.default_rng([17, seed])
     rare, common = (rng.permutation(np.flatnonzero(is_rare == which)) for which in (True, False))

@@ -26,14 +26,8 @@ from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
 from shortlist.learners import make_learner
-from studies.harness import (
-    clients,
-    judge_top,
-    plain_boosting,
-    run_stored,
-    single_threaded,
-    study_parser,
-)
+from studies.credit_data import clients
+from studies.harness import judge_top, plain_boosting, run_stored, single_threaded, study_parser
 from studies.paper.credit_protocol import (
     CreditSplit,
     Outcome,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from studies.harness import RAW, clients, study_parser
+from studies.harness import RAW, study_parser
 from studies.paper import knn_gain
 from studies.tables import markdown_table, read_table, write_table
 
@@ -23,7 +23,6 @@ def main() -> None:
     if options.table:
         print("\n".join(markdown_table(read_table(options.out / "knn_gain.csv"))))
         return
-    clients()  # names the folder of the data
     config = knn_gain.Config(prevalences=(0.02,), rows=30_000, repetitions=options.reps)
     table = knn_gain.run(config, store=RAW / "finished" / "knn_gain", n_jobs=options.jobs)
     write_table(table, RAW / "knn_gain.csv")

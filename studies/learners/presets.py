@@ -29,7 +29,8 @@ from sklearn.model_selection import ParameterGrid, StratifiedKFold
 from shortlist import capacity_scorer
 from shortlist.learners import make_learner
 from shortlist.learners.recipes import FAMILIES
-from studies.harness import clients, plain_boosting, run_stored, single_threaded, study_parser
+from studies.credit_data import clients
+from studies.harness import plain_boosting, run_stored, single_threaded, study_parser
 from studies.learners.preset_grids import GRIDS, TOO_LARGE
 from studies.paper.credit_protocol import (
     capacity_of,

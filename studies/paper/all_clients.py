@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from studies.harness import RAW, clients
+from studies.harness import RAW
 from studies.paper.credit_figures import aware_svm, credit
 from studies.paper.credit_protocol import CreditConfig, cells_of
 from studies.tables import write_table
@@ -21,7 +21,6 @@ HERE = Path(__file__).parent
 
 def main(repetitions: int | None, n_jobs: int) -> None:
     """Run both figures and write the means of every cell."""
-    clients()  # names the folder of the data
     for name, figure, usual in (("credit", credit, 100), ("aware-svm", aware_svm, 30)):
         config = CreditConfig(prevalences=(0.02,), rows=30_000, repetitions=repetitions or usual)
         table = figure.run(config, store=RAW / "finished" / "all_clients", n_jobs=n_jobs)

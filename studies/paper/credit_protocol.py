@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -15,9 +14,9 @@ from sklearn.base import clone
 from shortlist._core.arrays import Floats, Mask, Rows
 from shortlist._core.scoring import rare_scores
 from shortlist.capacity import Capacity, exact
-from shortlist.datasets import load_credit_default
 from shortlist.thresholds import calibrate_threshold
 
+from ..credit_data import clients
 from ..tables import Table, mean_and_error
 
 __all__ = [
@@ -146,7 +145,7 @@ def draw_sample(
     rows: int, prevalence: float, repetition: int, seed: int
 ) -> tuple[CreditSplit, int]:
     """Draw the split of a repetition, the same for all methods, and a seed for the models."""
-    X, y = _credit(rows)
+    X, y = clients(rows)
     rng = np.random.default_rng([seed, repetition])
     return draw_split(X, y, prevalence=prevalence, rng=rng), int(rng.integers(2**31))
 
@@ -175,8 +174,3 @@ def cells_of(table: Table) -> Table:
 
 def _room(row: dict[str, Any]) -> float:
     return row["multiple"] * row["prevalence"] * _N_TEST + 1e-9
-
-
-@lru_cache(maxsize=2)
-def _credit(rows: int) -> tuple[Any, Any]:
-    return load_credit_default(rows=rows)

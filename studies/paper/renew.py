@@ -4,9 +4,10 @@
 
 The runs that are finished are in `credit-runs.csv.gz`: only those that neither this file nor the
 folder `--store` has are made, and then they are kept as well. All of them make `credit.csv` and its
-picture, the statements about it in `comparisons.csv` and `summary.csv`, and their tables on the
-page. What the tables have of more repetitions, from before runs were kept, stays until there are as
-many. An interrupted run goes on from `--store`; `--reps 0` makes no run, and takes what is there.
+picture, the statements about it in `comparisons.csv` and `summary.csv`, their tables on the page,
+and what the README of the studies says. What the tables have of more repetitions, from before runs
+were kept, stays until there are as many. An interrupted run goes on from `--store`; `--reps 0`
+makes no run, and takes what is there.
 
 After a change of a preset of `make_learner` the runs that are kept are refused: `--afresh` leaves
 them aside.
@@ -19,7 +20,6 @@ import csv
 from datetime import date
 from pathlib import Path
 
-from ..harness import clients
 from ..runner import run_all
 from ..tables import Table, markdown_table, read_table, select_rows, write_table
 from . import summary
@@ -42,6 +42,7 @@ from .credit_statements import credit_statements
 from .drawing import PACKAGES, versions
 from .statements import Statement
 from .summarise import comparisons
+from .words import README, renew_words
 
 HERE = Path(__file__).parent
 _CELL = ("learner", "method", "prevalence", "multiple")
@@ -63,6 +64,8 @@ def main(repetitions: int, store: Path, out: Path, n_jobs: int, *, afresh: bool 
     summary.draw(said).savefig(out / "summary.png", dpi=150)
     digest = [{name: cell[name] for name in _DIGEST} for cell in cells]
     renew_page(out / "index.md", {"credit": digest, "summary": said}, made_of(runs))
+    if out == HERE:
+        renew_words(README, out)
     print(made_of(runs))
 
 
@@ -149,11 +152,11 @@ def renew_page(path: Path, tables: dict[str, Table], made_of: str) -> None:
         page[start : page.index("", start)] = markdown_table(table)
     note = (
         f"{_NOTE}`python -m studies.paper.renew`, on {date.today()} with {versions(PACKAGES)}. "
-        f"Repetitions so far: {made_of}. The same command adds the others."
+        f"Repetitions kept: {made_of}. The same command adds what is missing."
     )
     made = next(place for place, line in enumerate(page) if line.startswith("Made "))
-    noted = page[made + 2].startswith(_NOTE)
-    page[made + 2 : made + 3 + noted] = [note, ""] if noted else [note, "", page[made + 2]]
+    first = next(place for place, line in enumerate(page) if line.startswith("## "))
+    page[made + 1 : first] = ["", note, ""]
     path.write_text("\n".join(page) + "\n")
 
 
@@ -171,5 +174,4 @@ if __name__ == "__main__":
     parser.add_argument("--out", type=Path, default=HERE, help="folder of the tables")
     parser.add_argument("--afresh", action="store_true", help="leave the runs kept in --out aside")
     options = parser.parse_args()
-    clients()  # names the folder of the data
     main(options.reps, options.store, options.out, options.jobs, afresh=options.afresh)

@@ -14,7 +14,6 @@ import argparse
 import shutil
 from pathlib import Path
 
-from studies.harness import clients
 from studies.paper import knn_gain, summary
 from studies.paper.credit_protocol import cells_of
 from studies.paper.credit_statements import gain_factor
@@ -76,7 +75,6 @@ _CELLS = {"ellipses": ellipse_cells, "knn-gain": knn_gain.digest}
 
 def summarise_folder(folder: Path) -> None:
     """Write all summaries beside this script."""
-    clients()  # names the folder of the data
     names = [*REPEATED, "normal-cauchy"]
     tables = {name: read_table(folder / f"{name}.csv") for name in names}
     for row in tables["normal-cauchy"]:  # a rule that never flags has no interval

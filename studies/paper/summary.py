@@ -9,8 +9,7 @@ from typing import Any
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from shortlist.datasets import load_credit_default
-
+from ..credit_data import clients
 from ..runner import OnProgress, run_all
 from ..tables import Table
 from . import ellipses, knn_gain, normal_cauchy
@@ -98,7 +97,7 @@ def statements_of(
         *illustration_statements(tables["normal-cauchy"], line.prevalence, line.multiple),
         *rule_statements(),
         *ellipse_statements(tables["ellipses"]),
-        *data_statements(load_credit_default()[1]),
+        *data_statements(clients()[1]),
         *credit_statements(tables["credit"]),
         *gain_statements(gain, knn_gain.digest(gain)),
         *aware_statements(tables["aware-svm"], n_support),

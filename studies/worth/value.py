@@ -36,7 +36,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from shortlist import Capacity, select
-from studies.harness import clients, study_parser
+from studies.credit_data import clients
+from studies.harness import study_parser
 
 COLUMNS = ["data", "order", "share", "gain", "error", "repetitions"]
 HALF = 20_000

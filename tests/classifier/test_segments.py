@@ -83,7 +83,7 @@ def test_two_classes_give_the_rule_of_joint_capacities():
 
 def test_several_thresholds_have_no_single_rule_of_bayes():
     """With a threshold for each segment, there is no one prior that they stand for."""
-    with pytest.raises(AttributeError, match="defined for a single threshold"):
+    with pytest.raises(AttributeError, match="needs one threshold on prob"):
         _ = calibrated().modified_prior_
 
 

@@ -47,6 +47,25 @@ def test_rates_of_all_thresholds_stay_within_the_bound(n):
     assert fails >= 1  # the bound is not idle
 
 
+def test_the_bounds_invert_the_inequalities():
+    """Of Vapnik and Chervonenkis, and of Massart, each for the flag rate and for the detection."""
+    n, log_shatter, error = 10**6, 200.0, 0.1
+    margin = deviation_bound(n, log_shatter=log_shatter, confidence=1 - error)
+    assert 2 * 8 * math.exp(log_shatter - n * margin**2 / 32) == pytest.approx(error)
+    margin = deviation_bound(n, confidence=1 - error)
+    assert 2 * 2 * math.exp(-2 * n * margin**2) == pytest.approx(error)
+
+
+def test_missed_items_are_not_among_the_sets_of_errors():
+    """As a sentence in the proof of Theorem 1 has it; but there are no more of them."""
+    points = [(x, y) for x in (1, 2, 3) for y in (0, 1)]
+    rules = labellings_of_thresholds(np.array([1, 2, 3]))  # True: flagged, so labelled 0
+    missed = {frozenset(p for p in points if p[1] == 0 and not g[p[0] - 1]) for g in rules}
+    errors = {frozenset((x, y) for x, y in points if g[x - 1] != (y == 0)) for g in rules}
+    assert not missed <= errors
+    assert len(missed) <= len(errors)
+
+
 def test_a_rule_that_keeps_the_capacity_on_the_sample():
     """It exceeds the capacity by at most the bound, and loses at most twice the bound."""
     n, c, rng = 2_000, 0.1, np.random.default_rng(1)

@@ -998,7 +998,7 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
         self._check_fitted()
         has_one = self.rule_.segments is None and len(self.calibrations_) == 1
         if self.response_method_ != "predict_proba" or not has_one:
-            raise AttributeError(f"{name} is defined for a single threshold on probabilities.")
+            raise AttributeError(f"{name} needs one threshold on probabilities, as with cv=0.5.")
         threshold = float(np.clip(self.threshold_, 0, 1))
         return threshold / (1 - threshold) if threshold < 1 else np.inf
 
