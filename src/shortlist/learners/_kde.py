@@ -1,7 +1,7 @@
 """`KernelDensityClassifier`: the ratio of two estimated densities.
 
 scikit-learn's `KernelDensity` is not precise far from the data: 100 bandwidths away, or with 23
-features, its logarithms are wrong by 1 to 5 %. The kernels are therefore added up here.
+features, its logarithms are far off. The kernels are therefore added up here.
 """
 
 from __future__ import annotations
