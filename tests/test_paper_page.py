@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from studies.paper.figures import FIGURES
+from studies.tables import read_table
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "appendix" / "paper.md").read_text()
@@ -69,6 +70,15 @@ def test_what_the_paper_numbers_is_there_in_its_order():
     """Propositions, theorems, equations and figures under their numbers."""
     told = re.findall("|".join(map(re.escape, NUMBERED)), " ".join(ITEMS))
     assert list(dict.fromkeys(told)) == NUMBERED
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/appendix/paper.md"])
+def test_all_judged_statements_are_counted(page):
+    """As many as the table has, which a page of the documentation shows."""
+    table = read_table(ROOT / "studies" / "paper" / "summary.csv")
+    assert f"{len(table)} statements of its text" in (ROOT / page).read_text()
+    shown = (ROOT / "docs" / "appendix" / "reproduce.md").read_text()
+    assert ":file: ../../studies/paper/summary.csv" in shown
 
 
 def test_the_symbols_of_the_paper_are_used():

@@ -1,4 +1,6 @@
-"""The finished runs of the figure `credit`, kept in the repository so that anybody can add more.
+"""The finished runs of two figures, kept in the repository so that anybody can add more.
+
+They are `credit` with g_b*, and `credit_smote20`, which shares two of its methods.
 
 A run depends on its config, the data, and the versions and parameters of what it fits. The first
 is in each row, the others are in `credit-runs.json`. Runs made otherwise are not mixed with these:
@@ -17,7 +19,7 @@ from shortlist.learners import make_learner
 
 from ..runner import finished
 from ..tables import Table, read_table, write_table
-from .credit_figures import CreditRun, credit, run_method, runs_of
+from .credit_figures import CreditRun, credit, credit_smote20, run_method, runs_of
 from .credit_protocol import CreditConfig
 
 __all__ = [
@@ -41,8 +43,8 @@ _NAME = "credit-runs.csv.gz"
 _VERSIONS = ("numpy", "scipy", "scikit-learn", "imbalanced-learn")
 #: Learner and method of g_b*.
 AWARE = ("svm", "aware")
-_PAIRS = [*credit.pairs(), AWARE]
-#: All runs of the figure, and those of g_b*, one whole repetition after another.
+_PAIRS = list(dict.fromkeys([*credit.pairs(), AWARE, *credit_smote20.pairs()]))
+#: All runs of both figures, and those of g_b*, one whole repetition after another.
 ALL = runs_of(CreditConfig(), _PAIRS)
 
 
@@ -81,7 +83,8 @@ def stored_runs(store: Path) -> Runs:
 def whole(runs: Runs) -> Runs:
     """Return the runs of repetitions that have every share and every method of a learner.
 
-    The recommended forest and g_b* stand for themselves: they are not in the paper's figure.
+    The recommended forest, g_b* and the SMOTE of appendix A stand for themselves: they are not in
+    the paper's figure 3.
     """
     wanted, found = Counter(map(_part, ALL)), Counter(map(_part, runs))
     return {

@@ -1,13 +1,13 @@
-"""Add repetitions to the figure `credit`, and put it and what is said about it into the tables.
+"""Add repetitions to the figures `credit` and `credit-smote20`, and renew what is said of them.
 
     python -m studies.paper.renew --reps 100 --jobs 2
 
 The runs that are finished are in `credit-runs.csv.gz`: only those that neither this file nor the
-folder `--store` has are made, and then they are kept as well. All of them make `credit.csv` and its
-picture, the statements about it in `comparisons.csv` and `summary.csv`, their tables on the page,
-and what the README of the studies says. What the tables have of more repetitions, from before runs
-were kept, stays until there are as many. An interrupted run goes on from `--store`; `--reps 0`
-makes no run, and takes what is there.
+folder `--store` has are made, and then they are kept as well. All of them make the tables and
+pictures of both figures, the statements about them in `comparisons.csv` and `summary.csv`, their
+tables on the page, and what the README of the studies says. What the tables have of more
+repetitions, from before runs were kept, stays until there are as many. An interrupted run goes on
+from `--store`; `--reps 0` makes no run, and takes what is there.
 
 After a change of a preset of `make_learner` the runs that are kept are refused: `--afresh` leaves
 them aside.
@@ -24,7 +24,7 @@ from ..runner import run_all
 from ..tables import Table, markdown_table, read_table, select_rows, write_table
 from . import summary
 from .aware_statements import ABOVE_RECOMMENDED, strongest_statements
-from .credit_figures import credit, run_method
+from .credit_figures import CreditFigure, credit, credit_smote20, run_method
 from .credit_protocol import CreditConfig, cells_of
 from .credit_runs import (
     ALL,
@@ -38,7 +38,7 @@ from .credit_runs import (
     whole,
     write_runs,
 )
-from .credit_statements import credit_statements
+from .credit_statements import credit_statements, smote20_statements
 from .drawing import PACKAGES, versions
 from .statements import Statement
 from .summarise import comparisons
@@ -47,6 +47,7 @@ from .words import README, renew_words
 HERE = Path(__file__).parent
 _CELL = ("learner", "method", "prevalence", "multiple")
 _DIGEST = (*_CELL, "mean", "error", "count")
+FIGURES = {"credit": credit, "credit-smote20": credit_smote20}
 _NOTE = "The credit data and what is said about them: "
 
 
@@ -59,11 +60,15 @@ def main(repetitions: int, store: Path, out: Path, n_jobs: int, *, afresh: bool 
     statements = statements_of(rows, ready)
     renew(out / "comparisons.csv", comparisons(statements, rows), "statement")
     said = renew(out / "summary.csv", [each.row() for each in statements], "statement")
-    cells = renew_cells(out / "credit.csv", cells_of(without_aware(rows)))
-    credit.draw(cells).savefig(out / "credit.png", dpi=150)
     summary.draw(said).savefig(out / "summary.png", dpi=150)
-    digest = [{name: cell[name] for name in _DIGEST} for cell in cells]
-    renew_page(out / "index.md", {"credit": digest, "summary": said}, made_of(runs))
+    tables = {"summary": said}
+    for name, figure in FIGURES.items():
+        if not (own := rows_of(figure, rows)):
+            continue
+        cells = renew_cells(out / f"{name}.csv", cells_of(own))
+        figure.draw(cells).savefig(out / f"{name}.png", dpi=150)
+        tables[name] = [{column: cell[column] for column in _DIGEST} for cell in cells]
+    renew_page(out / "index.md", tables, made_of(runs))
     if out == HERE:
         renew_words(README, out)
     print(made_of(runs))
@@ -74,6 +79,8 @@ def as_many(runs: Runs, folder: Path) -> set[Pair]:
     had = {
         (row["learner"], row["method"]): row["count"] for row in read_table(folder / "credit.csv")
     }
+    for row in select_rows(read_table(folder / "credit-smote20.csv"), method="smote20"):
+        had[row["learner"], "smote20"] = row["count"]
     about = select_rows(read_table(folder / "comparisons.csv"), statement=ABOVE_RECOMMENDED)
     had[AWARE] = max(row["count"] for row in about)
     return {pair for pair, count in counts(runs).items() if count >= had[pair]}
@@ -81,15 +88,23 @@ def as_many(runs: Runs, folder: Path) -> set[Pair]:
 
 def statements_of(rows: Table, ready: set[Pair]) -> list[Statement]:
     """Return the statements about what is ready."""
-    found = credit_statements(without_aware(rows)) if ready >= set(credit.pairs()) else []
+    found = credit_statements(rows_of(credit, rows)) if ready >= set(credit.pairs()) else []
+    if ready >= set(credit_smote20.pairs()):
+        found += smote20_statements(rows_of(credit_smote20, rows))
     aware = [row for row in rows if row["method"] == "aware"]
-    strongest = strongest_statements(without_aware(rows), aware)
+    strongest = strongest_statements(rows_of(credit, rows), aware)
     return [*found, *(each for each in strongest if each.found and each.found.is_measured)]
 
 
-def without_aware(rows: Table) -> Table:
-    """Return the rows of the figure `credit`, which has no g_b*."""
-    return [row for row in rows if row["method"] != "aware"]
+def rows_of(figure: CreditFigure, rows: Table) -> Table:
+    """Return the rows of the learners and methods of a figure, if there are some of all.
+
+    The methods that two figures share are renewed in both at a time, or in neither.
+    """
+    pairs = set(figure.pairs())
+    own = [row for row in rows if (row["learner"], row["method"]) in pairs]
+    lacks = pairs - {(row["learner"], row["method"]) for row in own}
+    return [] if figure is credit_smote20 and lacks else own
 
 
 def renew_cells(path: Path, cells: Table) -> Table:

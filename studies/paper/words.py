@@ -19,6 +19,11 @@ README = Path(__file__).parents[1] / "README.md"
 BEGIN = "<!-- Written by studies/paper/renew.py from its tables, and compared by a test. -->"
 END = "<!-- The end of what it writes. -->"
 _NAMES = {"forest": "the forest", "svm": "support vectors", "knn": "neighbours"}
+#: By table, the methods that are counted for each learner.
+_METHODS = {
+    "credit": ("classical", "smote", "capacity", "recommended"),
+    "credit-smote20": ("smote20",),
+}
 
 
 def renew_words(page: Path, folder: Path) -> None:
@@ -37,7 +42,7 @@ def bullets(folder: Path) -> str:
     for row in read_table(folder / "comparisons.csv"):
         behind.setdefault(row["statement"], []).append(row)
     texts = [
-        _repetitions(read_table(folder / "credit.csv")),
+        *(_repetitions(name, read_table(folder / f"{name}.csv")) for name in _METHODS),
         _numbers(said),
         _orderings({name: Ordering.of(rows) for name, rows in behind.items()}),
         _recommended(behind[ABOVE_RECOMMENDED]),
@@ -45,19 +50,20 @@ def bullets(folder: Path) -> str:
     return "".join(fill(f"- {text}", 120, subsequent_indent="  ") + "\n" for text in texts)
 
 
-def _repetitions(credit: Table) -> str:
+def _repetitions(name: str, table: Table) -> str:
     config = CreditConfig()
     wanted = {"svm": config.svm_repetitions}
-    parts = []
-    for name, own in (*((each, False) for each in _NAMES), ("forest", True)):
-        least = min(
-            row["count"]
-            for row in credit
-            if row["learner"] == name and (row["method"] == "recommended") == own
-        )
-        of = wanted.get(name, config.repetitions)
-        parts.append(f"{least} of {of} with {'the recommended forest' if own else _NAMES[name]}")
-    return f"Repetitions in `credit.csv`, of those of the study: {', '.join(parts)}."
+    least: dict[tuple[str, bool], int] = {}
+    for row in table:
+        if row["method"] in _METHODS[name]:
+            key = (row["learner"], row["method"] == "recommended")
+            least[key] = min(row["count"], least.get(key, row["count"]))
+    parts = [
+        f"{count} of {wanted.get(learner, config.repetitions)} with "
+        + ("the recommended forest" if recommended else _NAMES[learner])
+        for (learner, recommended), count in least.items()
+    ]
+    return f"Repetitions in `{name}.csv`, of those of the study: {', '.join(parts)}."
 
 
 def _numbers(said: dict[str, dict[str, str]]) -> str:
