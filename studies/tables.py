@@ -86,6 +86,7 @@ def _line(cells: Iterable[str]) -> str:
 
 def _cell(value: Any) -> str:
     text = f"{value:.4g}" if isinstance(value, float) else str(value)
+    text = "unknown" if text == "nan" else text
     return text.replace("|", "\\|")
 
 

@@ -163,7 +163,7 @@ def stated_numbers(cells: Table, gain: tuple[float, float]) -> list[Statement]:
             "3.7",
             "gain, as a factor",
             "187",
-            f"{ratio:.0f} ± {error:.0f}",
+            f"{ratio:.0f} ± {error:.0f}".replace("± nan", "with an unknown error"),
             within(abs(ratio - 187), 3 * error),
             f"the classical forest found {usual['found'] * usual['count']:.0f} cases "
             f"in {usual['count']} repetitions",

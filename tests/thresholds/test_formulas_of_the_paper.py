@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn.frozen import FrozenEstimator
@@ -19,6 +20,7 @@ SAMPLES = st.lists(
 )
 
 
+@pytest.mark.filterwarnings("ignore::shortlist.exceptions.InsufficientCalibrationWarning")
 @given(sample=SAMPLES, pi0=st.floats(0.01, 0.4), b=st.floats(0.1, 2.5))
 @settings(deadline=None)
 def test_the_threshold_has_the_least_loss_within_the_capacity(sample, pi0, b):

@@ -1,9 +1,15 @@
 """Orderings over many settings, and errors of ratios."""
 
+import math
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from studies.paper import statements
+from studies.paper.credit_statements import stated_numbers
 from studies.paper.statements import Ordering, about, jackknife, ordering
+from studies.tables import markdown_table, read_table
 
 
 def rows(method, values, setting=0):
@@ -64,3 +70,12 @@ def test_the_jackknife_of_a_mean_is_its_standard_error(rng):
     value, error = jackknife(np.mean, sample)
     assert value == pytest.approx(sample.mean())
     assert error == pytest.approx(sample.std(ddof=1) / np.sqrt(30))
+
+
+def test_an_unknown_error_is_said_in_words():
+    """As of a ratio to a mean that one repetition makes 0: no page says "nan"."""
+    cells = read_table(Path(statements.__file__).with_name("credit.csv"))
+    said = {each.statement: each for each in stated_numbers(cells, (36.0, math.nan))}
+    gain = said["gain, as a factor"]
+    assert (gain.ours, gain.agrees) == ("36 with an unknown error", "open")
+    assert markdown_table([{"error": math.nan}])[-1] == "| unknown |"
