@@ -5,8 +5,8 @@
 
 A *private crossing* is an import of a private module or name of another package. The shared floor
 `_core` belongs to all packages. A *public name* is one in the `__all__` of a package or of a module
-beside the packages. A *hop* is a call from one file into another one; a *call back* is a hop into a
-file that is already on the stack.
+beside the packages; some are offered twice. A *hop* is a call from one file into another one; a
+*call back* is a hop into a file that is already on the stack.
 """
 
 from __future__ import annotations
@@ -72,10 +72,14 @@ class House:
         yield "mixins with one user", self.lonely_mixins()
         yield "imports per module", f"{len(self.imports) / len(self.trees):.2f}"
         yield "import cycles", self.cycles()
-        yield "public names", self.public_names()
+        names = list(self.public_names())
+        yield "public names / different names", f"{len(names)} / {len(set(names))}"
         yield "commands / options / different options", commands_and_options()
         yield "private crossings", len(crossings)
-        yield "private attributes read across packages", len(set(self.private_attributes()))
+        read, own = set(self.private_attributes()), set().union(*self.defined.values())
+        ours = sum(name in own for _, name in read)
+        yield "private attributes read across packages", ours
+        yield "private attributes of other libraries read", len(read) - ours
         for crossing in crossings:
             yield "  crossing", crossing
 
@@ -88,14 +92,12 @@ class House:
             total += sum(n not in doc for n in code)
         return total
 
-    def public_names(self) -> int:
-        """Count the names that packages, and modules beside them, offer to users."""
+    def public_names(self) -> Iterator[str]:
+        """Yield the names that packages, and modules beside them, offer to users."""
         rooms = [name for name in self.trees if name in self.packages or name.count(".") == 1]
-        return sum(
-            len(exported(self.trees[name]))
-            for name in rooms
-            if not any(is_private(part) for part in name.split("."))
-        )
+        for name in rooms:
+            if not any(is_private(part) for part in name.split(".")):
+                yield from (each.value for each in exported(self.trees[name]))
 
     def imported(self) -> Iterator[tuple[str, str, str]]:
         """Yield importing module, imported module, and imported name."""
@@ -130,11 +132,17 @@ class House:
             if foreign or (is_private(imported) and not is_module):
                 yield f"{name} imports {source}.{imported}"
 
-    def private_attributes(self) -> Iterator[tuple[str, str]]:
-        """Yield private attributes that a module reads and that its package does not define."""
+    @functools.cached_property
+    def defined(self) -> dict[str, set[str]]:
+        """What each package defines or assigns."""
         own: dict[str, set[str]] = {}
         for name, tree in self.trees.items():
             own.setdefault(top(name), set()).update(defined(tree))
+        return own
+
+    def private_attributes(self) -> Iterator[tuple[str, str]]:
+        """Yield private attributes that a module reads and that its package does not define."""
+        own = self.defined
         foreign = {"_fields", "_replace", "_asdict", "_getframe", "_callback_fit_ctx"}
         inherited = own.get("classifier", set())
         for name, tree in self.trees.items():
@@ -214,7 +222,7 @@ def defined(tree: ast.AST) -> Iterator[str]:
             yield node.attr
 
 
-def exported(tree: ast.Module) -> list[ast.expr]:
+def exported(tree: ast.Module) -> list[Any]:
     """Return what `__all__` lists."""
     for node in tree.body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":

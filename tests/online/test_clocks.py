@@ -10,11 +10,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from shortlist import Capacity
-from shortlist.online import (
-    BudgetController,
-    FixedPeriod,
-    QuantileTracker,
-)
+from shortlist.online import BudgetController, QuantileTracker
+from shortlist.online.periods import FixedPeriod
 
 DAY = 86_400.0
 

@@ -19,7 +19,7 @@ from shortlist.exceptions import TableError
 from shortlist.tables import DatabaseTable, select_rows
 from shortlist.tables import _databases as databases
 from shortlist.tables.fit import read_to_fit
-from shortlist.tables.read import open_table
+from shortlist.tables.read import open_table, read_whole
 from tests.service.helpers import running_postgres
 
 
@@ -248,7 +248,7 @@ def test_types_are_exact(url):
     row = ("12.10", 2**60 + 1, moment, moment.date(), True, 2**60 + 1)
     run(url, "INSERT INTO typed VALUES (?, ?, ?, ?, ?, ?)", [row, (None,) * 6])
     with open_table(DatabaseTable(f"{url}#typed")) as source:
-        table = source.read()
+        table = read_whole(source)
     found = table.to_pydict()
     assert found["price"] == [12.1, None]
     assert found["account"] == found["big"] == [str(2**60 + 1), None]
@@ -266,7 +266,7 @@ def test_decimals_keep_all_digits(url):
         places = len(digits.partition(".")[2])
         query = f"select cast('{digits}' as decimal(30, {places})) as price"
         with open_table(DatabaseTable(url, query)) as source:
-            assert source.read().to_pydict() == {"price": [found]}
+            assert read_whole(source).to_pydict() == {"price": [found]}
 
 
 def test_a_database_is_not_changed_by_reading(url):

@@ -9,13 +9,13 @@ import pytest
 from shortlist.exceptions import TableError, TableNote
 from shortlist.tables import _text_files as text_files
 from shortlist.tables import read as formats
-from shortlist.tables.read import open_table
+from shortlist.tables.read import open_table, read_whole
 
 
 def read(path):
     """Return a whole table as plain columns."""
     with open_table(Path(path)) as source:
-        return source.read().to_pydict()
+        return read_whole(source).to_pydict()
 
 
 def test_the_same_table_from_every_format(tmp_path):

@@ -14,7 +14,7 @@ from shortlist._core.files import RemoteFile, as_path
 from shortlist.cli._app import app
 from shortlist.exceptions import TableError
 from shortlist.tables import DatabaseTable, select_rows
-from shortlist.tables.read import open_table
+from shortlist.tables.read import open_table, read_whole
 
 fsspec = pytest.importorskip("fsspec")
 
@@ -34,7 +34,7 @@ def memory(new_cases):
 def read(path):
     """Return a table as a data frame of texts."""
     with open_table(path) as source:
-        return source.read().to_pandas()
+        return read_whole(source).to_pandas()
 
 
 def shortlist(*words):

@@ -8,7 +8,7 @@ from ._window import EmaController, WindowController
 from .cases import EntityCases
 from .controller import Controller
 from .decisions import Decision
-from .periods import CalendarPeriod, FixedPeriod
+from .periods import CalendarPeriod
 
 __all__ = [
     "BudgetController",
@@ -18,7 +18,6 @@ __all__ = [
     "DriftAlarm",
     "EmaController",
     "EntityCases",
-    "FixedPeriod",
     "PullController",
     "QuantileTracker",
     "WaitingCase",

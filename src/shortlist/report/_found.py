@@ -27,6 +27,7 @@ from ..tables.groups import GroupCodes, by_group
 from ..tables.learned_rows import SeenRows
 from ..tables.measure import check_counts, measure_rules, shares_paid
 from ..tables.model import labels_of
+from ..tables.read import read_whole
 from ..tables.reviews import missed_in_table
 from ..tables.rules import as_filled, money_of, weighed_columns
 from ..tables.schema import TableRows, TableSchema
@@ -158,7 +159,7 @@ def read_cases(
     with schema.open(path, reading=reading) as source:
         if segment is not None:
             source.require([segment], "which segment=... names")
-        table = source.read()
+        table = read_whole(source)
         if target is None and schema.target in source.columns:
             is_empty = table[schema.target].null_count == table.num_rows
             target = None if is_empty else schema.target

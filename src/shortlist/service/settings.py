@@ -19,8 +19,8 @@ from .. import __version__
 from .._core.arrays import Floats
 from .._core.extras import load_extra
 from ..capacity import Capacity, exact
-from ..online import BudgetController, CalendarPeriod, EntityCases, FixedPeriod, PullController
-from ..online.periods import read_period
+from ..online import BudgetController, CalendarPeriod, EntityCases, PullController
+from ..online.periods import FixedPeriod, read_period
 from ._api import Problem
 
 #: Work is counted in whole millionths, so that the database can add it up exactly.

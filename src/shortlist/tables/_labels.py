@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core.arrays import Mask
-from .._core.arrow import pa, pd
+from .._core.arrow import pa
 from .._core.formatting import percent
 from ..exceptions import TableError
 from ._source import note
@@ -20,8 +20,6 @@ from .columns import SOMEWHERE, Place, is_text, number_text, plain
 
 #: Floats hold all whole numbers up to this one.
 _LARGEST_EXACT = 1 << 53
-#: Ids whose repetitions are counted.
-_MOST_IDS = 1 << 22
 _SCIENTIFIC = r"^[0-9](\.[0-9]+)?[eE]\+[0-9]+$"
 #: Labels, without case, that read like the usual case and not like the one to look for.
 _NEGATIVE = re.compile(
@@ -87,29 +85,6 @@ def is_empty(column: Any) -> Mask:
         texts = pa.compute.utf8_trim_whitespace(column)
         empty = pa.compute.or_(empty, pa.compute.fill_null(pa.compute.equal(texts, ""), False))
     return np.array(empty, dtype=bool)
-
-
-class RepeatedIds:
-    """Counts rows that repeat the id of another row."""
-
-    def __init__(self) -> None:
-        self._hashes: list[NDArray[np.uint64]] = []
-        self._n_seen = 0
-
-    def add(self, ids: NDArray[Any]) -> None:
-        """Look at some ids."""
-        if self._n_seen < _MOST_IDS:
-            names = np.asarray(ids, dtype=object)
-            self._hashes.append(pd.util.hash_array(names, categorize=False))
-        self._n_seen += len(ids)
-
-    def notes(self, id: str | None, consequence: str) -> list[str]:
-        """Say how many rows there are, and what comes of it."""
-        hashes = np.concatenate([np.zeros(0, dtype=np.uint64), *self._hashes])
-        n_rows = hashes.size - np.unique(hashes).size
-        about = "" if hashes.size == self._n_seen else "At least "
-        said = f"{about}{n_rows:,} rows repeat an id ({id!r}) of another row, {consequence}"
-        return [said] if n_rows else []
 
 
 # --- labels ---

@@ -22,9 +22,9 @@ from ..thresholds import count_invitations, select
 from ..thresholds.lists import check_one_way
 from ..thresholds.precision import CommonScores
 from ..worth import Worth, expected_worth
-from ._labels import RepeatedIds
 from ._source import listed as listed_names
 from .cases import CaseReader
+from .columns import RepeatedIds
 from .schema import TableRows, WorkColumns
 
 #: Rows that are held besides those of the list, until the last ones are dropped.
@@ -176,7 +176,7 @@ class ListLength:
             places = self._precise(ranking, places, self.precision)
         if self.invites:
             ranking.notes.append(self._about_invited(places.size))
-        if probing.check_probe(self.probe):
+        if self.probe:
             return _with_probes(ranking, places, self.probe)
         tiers = ["act"] * acted.size + ["review"] * places.size
         return np.concatenate([acted, places]), {} if self.act is None else {"tier": tiers}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import re
 import warnings
 import zipfile
@@ -171,19 +170,6 @@ class OpenTable:
     notes: list[str] = field(default_factory=list)
     sep: str | None = None
     stack: contextlib.ExitStack = field(default_factory=contextlib.ExitStack, repr=False)
-
-    def read(self, most: float = math.inf) -> Any:
-        """Return the whole table, with text as text; or its first rows, at least `most`."""
-        chunks, n_rows = [], 0
-        for chunk in self.chunks(self.columns, at_once=most):
-            chunks.append(chunk)
-            n_rows += chunk.num_rows
-            if n_rows >= most:
-                break
-        if not n_rows:
-            raise self.without_rows()
-        with translated(self.name):  # parts may have other types, such as whole numbers only
-            return pa.concat_tables(chunks, promote_options="permissive")
 
     def without_rows(self) -> TableError:
         """Return the error of a table that has a heading only: the same in every command."""

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._core.arrays import Doubles, Mask
-from .._core.arrow import pa
+from .._core.arrow import pa, pd
 from .._core.validation import LARGEST, name_rows
 from ..exceptions import TableError
 from ._source import note
@@ -36,6 +36,8 @@ from .column_format import (
 )
 
 _MOST_REMEMBERED = 1 << 12
+#: Ids whose repetitions are counted.
+_MOST_IDS = 1 << 22
 _MUST_BE = {
     "numeric": "a finite number",
     "boolean": "true or false",
@@ -346,3 +348,29 @@ def date_text(days: float) -> str:
     """
     moment = np.datetime64(round(days * 86_400), "s")
     return str(moment.astype("datetime64[D]") if days == int(days) else moment)
+
+
+# --- ids ------------------------------------------------------------------------------------------
+
+
+class RepeatedIds:
+    """Counts rows that repeat the id of another row."""
+
+    def __init__(self) -> None:
+        self._hashes: list[NDArray[np.uint64]] = []
+        self._n_seen = 0
+
+    def add(self, ids: NDArray[Any]) -> None:
+        """Look at some ids."""
+        if self._n_seen < _MOST_IDS:
+            names = np.asarray(ids, dtype=object)
+            self._hashes.append(pd.util.hash_array(names, categorize=False))
+        self._n_seen += len(ids)
+
+    def notes(self, id: str | None, consequence: str) -> list[str]:
+        """Say how many rows there are, and what comes of it."""
+        hashes = np.concatenate([np.zeros(0, dtype=np.uint64), *self._hashes])
+        n_rows = hashes.size - np.unique(hashes).size
+        about = "" if hashes.size == self._n_seen else "At least "
+        said = f"{about}{n_rows:,} rows repeat an id ({id!r}) of another row, {consequence}"
+        return [said] if n_rows else []

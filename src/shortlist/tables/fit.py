@@ -29,7 +29,7 @@ from .columns import Place
 from .inspect import infer_schema, notes_on, notes_on_times, only_labelled
 from .learned_rows import RowFingerprints, column_profiles
 from .model import ModelCard, TableModel, labels_of, versions_in_use
-from .read import open_table, table_at
+from .read import open_table, read_whole, table_at
 from .recalibrate import about_known, recalibrate_table
 from .rules import Money, measure_out_of_fold, measure_test_rows, money_of, weighed_columns
 from .schema import TableRows, TableSchema, WorkColumns, is_missing, reference_values
@@ -435,7 +435,7 @@ def read_to_fit(
 ) -> tuple[TableRows, TableSchema, list[str]]:
     """Read a table with labels, and what was decided about its columns."""
     with open_table(path, reading=reading) as source:
-        table = source.read()
+        table = read_whole(source)
         if labelled_only:
             table = only_labelled(table, named["target"], source)
         schema = infer_schema(source, table, **named)

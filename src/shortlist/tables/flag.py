@@ -16,9 +16,9 @@ from .._core.formatting import counted, number, stated_percent
 from .._core.work import count_in_units
 from ..capacity import exact
 from ..exceptions import TooManyFlagsError
-from ._labels import RepeatedIds
 from ._source import ReadOptions
 from .cases import CaseReader
+from .columns import RepeatedIds
 from .model import TableModel
 from .monitor import Finding
 from .reasons import reasons_for, reasons_in_words

@@ -19,7 +19,7 @@ from ._labels import find_labels, is_empty, look_damaged
 from ._source import ReadOptions
 from .column_format import PLAIN
 from .columns import MISSING_CATEGORY, Feature, Place, is_missing, is_of_nines, shown_value
-from .read import OpenTable, open_table
+from .read import OpenTable, open_table, read_whole
 from .schema import TableRows, TableSchema, WorkColumns
 
 _MOST_ROWS = 100_000
@@ -34,7 +34,7 @@ def inspect_table(path: Path, *, reading: ReadOptions | None = None) -> dict[str
     another.
     """
     with open_table(path, reading=reading) as source:
-        read = source.read(_MOST_ROWS + 1)
+        read = read_whole(source, _MOST_ROWS + 1)
         table, is_whole = read.slice(0, _MOST_ROWS), read.num_rows <= _MOST_ROWS
         features = infer_features(source, table, chosen_columns(source))
         known = {feature.name: feature for feature in features}

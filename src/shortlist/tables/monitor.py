@@ -107,7 +107,7 @@ class DriftMonitor:
 
     def _finding_on_flags(self, advice: str) -> Finding | None:
         as_many, as_few = self.chances
-        is_many = self.n_flagged > self.room and as_many < SIGNIFICANT
+        is_many = as_many < SIGNIFICANT and self.n_flagged > self.room
         if not is_many and as_few >= _UNLIKELY:
             return None
         kind, chance = ("many", as_many) if is_many else ("few", as_few)

@@ -7,6 +7,7 @@ for writing are in `write.py`.
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 import tempfile
 import warnings
@@ -72,6 +73,20 @@ def open_table(path: Path, *, reading: ReadOptions | None = None) -> Iterator[Op
         finally:  # a note may explain an error
             for note in source.notes:
                 warnings.warn(note, TableNote, stacklevel=3)
+
+
+def read_whole(source: OpenTable, most: float = math.inf) -> Any:
+    """Return a whole table, with text as text; or its first rows, at least `most`."""
+    chunks, n_rows = [], 0
+    for chunk in source.chunks(source.columns, at_once=most):
+        chunks.append(chunk)
+        n_rows += chunk.num_rows
+        if n_rows >= most:
+            break
+    if not n_rows:
+        raise source.without_rows()
+    with translated(source.name):  # parts may have other types, such as whole numbers only
+        return pa.concat_tables(chunks, promote_options="permissive")
 
 
 def is_table(path: Path) -> bool:

@@ -16,12 +16,12 @@ from .._core.validation import name_rows
 from ..exceptions import TableError
 from ..feedback import MissedEstimate, estimate_missed
 from ._column_guesses import guess_column
-from ._labels import MOST_LABELS, RepeatedIds, as_texts, folded
+from ._labels import MOST_LABELS, as_texts, folded
 from ._source import INFER_ALL, ReadOptions
 from .column_format import MISSING_CATEGORY, PLAIN
-from .columns import Feature
+from .columns import Feature, RepeatedIds
 from .model import TableModel
-from .read import open_table, table_at
+from .read import open_table, read_whole, table_at
 from .rules import AS_LIST
 
 
@@ -83,7 +83,7 @@ def missed_in_table(
         others = (name for name in (id, period, value) if name)
         names = [outcome, "selected_by", "inclusion", *others]
         source.require(names, "which a table of reviews needs")
-        table = source.read()
+        table = read_whole(source)
         source.notes.extend(_about_reviews(table, model.schema.id, path))
 
     of_fit = None if model.schema.work is None else model.schema.work.value

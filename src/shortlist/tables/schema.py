@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from .._core.arrays import Doubles, Mask, Rows
 from .._core.arrow import pa, pd
 from ..exceptions import TableError
-from ._labels import RepeatedIds, as_ids, is_rare_label
+from ._labels import as_ids, is_rare_label
 from ._source import INFER_ALL, OpenTable, ReadOptions
 from .column_format import MISSING_CATEGORY, PLAIN
-from .columns import BOUNDS, SOMEWHERE, Feature, Place, is_missing
+from .columns import BOUNDS, SOMEWHERE, Feature, Place, RepeatedIds, is_missing
 from .read import open_table
 
 _ERRORS = (KeyError, TypeError, ValueError, OverflowError)

@@ -17,7 +17,7 @@ from .cases import CaseReader
 from .columns import Feature, Place
 from .model import TableModel
 from .monitor import Finding
-from .read import open_table
+from .read import open_table, read_whole
 from .reasons import reasons_for, reasons_in_words
 from .schema import TableRows, WorkColumns
 
@@ -237,7 +237,7 @@ def read_slots(path: Path) -> list[int]:
     with open_table(path) as source:
         name = source.columns[0] if len(source.columns) == 1 else "slots"
         source.require([name], "the numbers of slots on past days")
-        numbers = Feature(name, "numeric").values(source.read()[name], place=Place(str(path)))
+        numbers = Feature(name, "numeric").values(read_whole(source)[name], place=Place(str(path)))
     if (bad := np.flatnonzero(~(numbers >= 0) | (numbers % 1 != 0))).size:
         raise TableError(
             f"The column {name!r} must hold whole numbers of at least 0; got {numbers[bad[0]]:g} "
