@@ -269,6 +269,7 @@ class _Connection(asyncio.Protocol):
     def __init__(self, prefix: str, size: int, end: float, times: list[float], done: Any) -> None:
         self._prefix, self._size, self._end = prefix, size, end
         self._times, self._done, self._count, self._buffer = times, done, 0, b""
+        self.n_refused = 0
 
     def connection_made(self, transport: Any) -> None:
         self._transport = transport
@@ -294,10 +295,16 @@ class _Connection(asyncio.Protocol):
             return
         self._buffer = b""
         now = time.perf_counter()
-        self._times.append(now - self._start)
-        if not head.startswith(b"HTTP/1.1 200"):
+        if head.startswith(b"HTTP/1.1 503") and now < self._end:
+            self.n_refused += 1
+            asyncio.get_running_loop().call_later(1.0, self._send)  # as its Retry-After says
+            return
+        if not head.startswith((b"HTTP/1.1 200", b"HTTP/1.1 503")):
             self._done.set_exception(ValueError(f"refused: {body[:200]!r}"))
-        elif now < self._end:
+            return
+        if head.startswith(b"HTTP/1.1 200"):
+            self._times.append(now - self._start)
+        if now < self._end:
             self._send()
         else:
             self._done.set_result(None)

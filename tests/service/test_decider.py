@@ -452,3 +452,15 @@ def test_a_new_version_does_not_move_the_clock(queue):
     [decided] = queue.hand(build="new").decide([("b", 9.0)])
     assert refused.kind == "clock"
     assert decided.at == before + 1
+
+
+def test_a_worker_that_nobody_asks_follows_the_others(address):
+    """Otherwise the first case after a night lets it read all of the night, and holds the lock."""
+    queue = new_queue(address)
+    busy, idle = Hand(address, queue), Hand(address, queue)
+    idle.decider._round()
+    busy.decide([(f"case {n}", 0.0) for n in range(30)])
+    idle.decider._round()
+    assert idle.decider.replica.seq == busy.decider.replica.seq
+    busy.close()
+    idle.close()

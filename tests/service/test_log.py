@@ -1,8 +1,10 @@
 """A log that convinces an outsider: whatever is changed afterwards, a kept head shows it."""
 
 import contextlib
+import hashlib
 import itertools
 import json
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -20,7 +22,14 @@ from shortlist.service.audit import audit_store, read_head
 from shortlist.service.databases import opened
 from shortlist.service.keys import NO_KEY, KeyRing, list_keys, make_key, revoke_key
 from shortlist.service.settings import QueueSettings
-from shortlist.service.store import CAPACITY, DECISION, VOUCHED, Entry
+from shortlist.service.store import (
+    CAPACITY,
+    DECISION,
+    VOUCHED,
+    Entry,
+    PromiseError,
+    _schema,
+)
 from tests.service import helpers
 from tests.service.helpers import FakeClock, Hand, case, new_queue, serving
 
@@ -104,7 +113,7 @@ def kept(request, tmp_path_factory):
 
 @contextlib.contextmanager
 def by_hand(address):
-    """Yield a store whose database refuses nothing any more."""
+    """Yield a store whose database refuses nothing meanwhile, and has its locks again afterwards."""
     with opened(address) as store:
         if store.dialect == "sqlite":
             for kind, name in store.query("SELECT type, name FROM sqlite_master"):
@@ -115,6 +124,11 @@ def by_hand(address):
         for name in ("log_case", "log_slot", "log_total"):
             store.query(f"DROP INDEX {name}")
         yield store
+        names = "|".join(store.missing_locks())
+        for statement in _schema(store.dialect):
+            if re.search(rf"^CREATE (UNIQUE INDEX|TRIGGER) ({names}) ", statement, re.MULTILINE):
+                with contextlib.suppress(PromiseError):  # an edit may have broken what it keeps
+                    store.query(statement)
 
 
 def problems(address, head, *, key=KEY):
@@ -205,6 +219,32 @@ def move_outcome(store):
     )
 
 
+def exchange(store):
+    """Let two entries take each other's place."""
+    first, second = store.entries(1, 9, most=2)
+    store.query("DELETE FROM log WHERE queue = 1 AND seq IN (10, 11)")
+    for entry in (first._replace(seq=11), second._replace(seq=10)):
+        store.put("log", dict(zip(Entry._fields, entry, strict=True)))
+
+
+def put_in(store):
+    """Add a decision among the first ones, and compute all hashes again."""
+    entries = store.entries(2, 0, most=10_000)
+    place = next(place for place, entry in enumerate(entries) if entry.kind == DECISION)
+    entries.insert(place, entries[place]._replace(case_id="new", slot=None, total_slot=None))
+    store.query("DELETE FROM log WHERE queue = 2")
+    for seq, entry in enumerate(entries, 1):
+        store.put("log", dict(zip(Entry._fields, entry._replace(seq=seq), strict=True)))
+    store.query("UPDATE queue SET last_seq = last_seq + 1, seen = seen + 1 WHERE id = 2")
+    chain_again(store)
+
+
+def exchange_model(store):
+    """Let other bytes be the file of a model, under their own digest."""
+    digest = hashlib.sha256(b"other").hexdigest()
+    store.query("UPDATE model SET file = ?, sha256 = ? WHERE id = 1", b"other", digest)
+
+
 FLAGGED = "queue = 1 AND slot > 0 AND seq < 20"
 EDITS = {
     # --- those of the review ---
@@ -249,6 +289,22 @@ EDITS = {
     "a model changed": "UPDATE model SET calibration = file WHERE id = 1",
     "the capacity of the triggers raised": "UPDATE queue SET capacity = 99 WHERE id = 1",
     "versions changed": "UPDATE build SET name = 'shortlist 0.0'",
+    # --- and thirteen by somebody who read the audit ---
+    "a key removed": "DELETE FROM api_key WHERE role = 'review'",
+    "a key given to a person": "UPDATE api_key SET ends = 9e9, person = 'eve' WHERE role = 'manage'",
+    "two entries exchanged": exchange,
+    "a decision put in before others, with all hashes": put_in,
+    "a queue without its total": "UPDATE queue SET total = NULL WHERE id = 2",
+    "a file of a model exchanged, with its digest": exchange_model,
+    "the saved state changed": "UPDATE snapshot SET state = replace(state, '\"value\": 3', "
+    "'\"value\": 30') WHERE queue = 1",
+    "a new salt": "UPDATE log SET seal = (SELECT seal FROM log WHERE queue = 1 AND seq = 10) WHERE "
+    "queue = 1 AND seq = 9",
+    "past periods removed": "DELETE FROM ended",
+    "a reviewer added": "INSERT INTO reviewer VALUES ('eve', 480, 'null', 'null', NULL)",
+    "a claim added": "INSERT INTO claim VALUES (1, 9, 'eve', NULL, 0)",
+    "notes renumbered": "UPDATE note SET number = number + 1000",
+    "the first entry removed": "DELETE FROM log WHERE queue = 1 AND seq = 1",
 }
 
 
@@ -287,6 +343,18 @@ def test_what_nobody_can_see_without_a_head(kept):
         chain_again(store)
     assert problems(address, None) == []
     assert any("note" in each for each in problems(address, head))
+
+
+def test_a_database_without_its_locks_is_told(kept):
+    """Whoever removes what keeps a promise may have plans for it."""
+    copy, _ = kept
+    address = copy()
+    with opened(address) as store:
+        store.query("DROP INDEX log_slot")
+        on = "" if store.dialect == "sqlite" else " ON note"
+        store.query(f"DROP TRIGGER note_unchanged{on}")
+    [told] = problems(address, None)
+    assert "lacks its locks ['log_slot', 'note_unchanged']" in told
 
 
 def test_a_head_must_be_signed_by_the_key(kept):

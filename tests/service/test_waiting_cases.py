@@ -9,7 +9,7 @@ import pytest
 from shortlist import Capacity
 from shortlist.online import PullController
 from shortlist.online._pacing import USED
-from shortlist.service import _replica
+from shortlist.service import _group, _replica
 from shortlist.service._decider import Request
 from shortlist.service._group import GroupMaker
 from shortlist.service.audit import audit_store
@@ -412,3 +412,25 @@ def test_who_asks_gets_the_best_case_that_they_are_able_to_do(address, model_fil
         assert got["id"] == "de2"
         assert client.get(f"{url}/status").json()["used"] == 4
     assert problems(address) == []
+
+
+def test_whoever_joins_between_two_slots_gives_the_second_to_the_same_case(
+    address, clock, monkeypatch
+):
+    """A state that is saved while slots of one moment are written is the one after all of them."""
+    settings = QueueSettings(PERIOD, 40, within=WITHIN)
+    queue = new_queue(address, capacity=SLOTS, at=clock.wall, settings=settings)
+    with opened(address) as store:
+        first = store.queues()[0].last_seq + 3  # the first slot follows two cases
+    monkeypatch.setattr(_group, "_SNAPSHOT_EVERY", first)
+    hand = hand_of(address, queue, clock)
+    hand.decide([("a", 3.5), ("b", 3.6)])
+    clock.advance(PERIOD)
+    hand.decide([("c", 0.0)])
+    assert sorted(slots(hand)) == ["a", "b"]
+    other = hand_of(address, queue, clock)
+    [told] = other.decide([("d", 0.0)])
+    assert told.reason == "waits"
+    for each in (hand, other):
+        each.close()
+    kept_promises(address)

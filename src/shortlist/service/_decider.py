@@ -149,7 +149,8 @@ class Decider:
         started = time.monotonic()
         try:
             replica = self._join()
-            if not self._waiting:
+            if not self._waiting:  # to read a whole night later would keep the lock for long
+                replica.follow(self._store.follow(self.queue, replica.seq))
                 if self._store.clock() is None:  # where the database has none, this one counts
                     self._config.clock.read()
                 return
@@ -304,14 +305,14 @@ class Decider:
         for case in new:
             case.at = at
         maker.add_cases(new)
+        if new:
+            replica.watch([case.score for case in new])  # which a state that is saved knows
         if maker.last_seq > row.last_seq:
             maker.commit()
         else:
             # Nobody got a case: it is as if nobody had asked.
             replica.controller = Controller.from_state(before)
             self._store.rollback()
-        if new:
-            replica.watch([case.score for case in new])
         for change, place in zip(changes, places, strict=True):
             change.answers = [place]
         decided = maker.entries[len(maker.entries) - len(new) :]  # changes come before cases

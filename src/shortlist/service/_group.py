@@ -49,7 +49,9 @@ class GroupMaker:
             self._n_free += self.entries[-1].slot is not None
             group = self.group()
             self.row, self.entries = group.row._replace(capacity=allowed), []
-            replica.store.insert(group._replace(row=self.row))
+            # A state that is due is saved at the end: this one has had all slots of the moment.
+            self.saves = self.saves or group.snapshot is not None
+            replica.store.insert(group._replace(row=self.row, snapshot=None))
 
     def add_start(self) -> None:
         """Append the state from which all processes of this version go on."""

@@ -62,6 +62,10 @@ class PostgresStore(Store):
     dialect = "postgresql"
     is_listed = "case_id = ANY (ARRAY (SELECT json_array_elements_text(?::json)))"
     field = "(log.body::json ->> ?::text)"
+    locks = (
+        "SELECT tgname::text FROM pg_trigger WHERE tgenabled IN ('O', 'A') UNION "
+        "SELECT indexname::text FROM pg_indexes"
+    )
     now = "extract(epoch FROM clock_timestamp())"
 
     def __init__(self, address: str) -> None:

@@ -16,6 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import groupby
 from typing import Any
 
 import msgspec
@@ -128,6 +129,7 @@ def audit_store(
     with first.reading("notes"):
         ends = [head["notes"] for head in heads]
         _check_notes(store, CheckedChain("note", b"", ends, first.expect), first)
+    first.expect(not store.missing_locks(), f"the database lacks its locks {store.missing_locks()}")
     for id, content, digest in store.query("SELECT id, file, sha256 FROM model"):
         is_same = hashlib.sha256(bytes(content)).hexdigest() == digest
         first.expect(is_same, f"the file of model {id} was changed")
@@ -363,8 +365,13 @@ class _Auditor:
                 self._store, self._settings, start.build, seq=start.seq, state=state
             )
         replica, before = self._replica, self._replica.n_compared
+        saved = "SELECT seq, state FROM snapshot WHERE queue = ? AND build = ?"
+        [(seq, state)] = self._store.query(saved, self._row.id, self._build) or [(0, "")]
         try:
-            replica.follow([entry for entry in page if entry.seq > replica.seq])
+            for _, part in groupby(page, key=lambda entry: entry.seq > seq):
+                replica.follow([entry for entry in part if entry.seq > replica.seq])
+                is_same = replica.seq != seq or not replica.is_own or replica.state() == state
+                self._expect(is_same, f"the saved state is not the one after entry {seq}")
             self._found.n_replayed += replica.n_compared - before
         except ReplayError as error:
             self._expect(False, str(error))

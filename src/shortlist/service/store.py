@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -134,6 +135,8 @@ class Store:
     field: str
     #: SQL: the present moment by one clock for all machines.
     now: str
+    #: SQL: the names of all triggers and indexes.
+    locks: str
     read_row, read_total = READ_ROW, READ_TOTAL
 
     def __init__(self) -> None:
@@ -310,6 +313,12 @@ class Store:
                 f"The database has version {had}, but this release of shortlist knows version "
                 f"{_VERSION}. Use the release that made it, or another database."
             )
+
+    def missing_locks(self) -> list[str]:
+        """Return what the database lacks of all that keeps it from breaking a promise."""
+        made = "\n".join(_schema(self.dialect))
+        locks = re.findall(r"^CREATE (?:UNIQUE INDEX|TRIGGER) (\w+)", made, re.MULTILINE)
+        return sorted(set(locks) - {name for (name,) in self.query(self.locks)})
 
     def queues(self) -> list[QueueRow]:
         """Return all queues in the order in which they were made."""
