@@ -61,7 +61,9 @@ async def load(port: int, name: str, connections: int, size: int, seconds: float
     for number in range(connections):
         waiting.append(loop.create_future())
         args = f"{name}-{number}", size, started + seconds, times, waiting[-1]
-        _, each = await loop.create_connection(lambda args=args: _Connection(*args), "127.0.0.1", port)
+        _, each = await loop.create_connection(
+            lambda args=args: _Connection(*args), "127.0.0.1", port
+        )
         made.append(each)
     await asyncio.gather(*waiting)
     took, milliseconds = time.perf_counter() - started, sorted(1e3 * each for each in times)

@@ -64,7 +64,9 @@ def main(minutes: int = 10, path: Path | None = None, seconds: float = 60.0) -> 
                 writer.writerow((store, minute, n_cases[store], *_private(pid)))
             file.flush()
             if minute < minutes:
-                done = asyncio.run(_minute([port for port, _ in servers.values()], f"{minute}", seconds))
+                done = asyncio.run(
+                    _minute([port for port, _ in servers.values()], f"{minute}", seconds)
+                )
                 for store, number in zip(servers, done, strict=True):
                     n_cases[store] += number
 

@@ -168,9 +168,13 @@ class Span:
     get_span_context = lambda self: SimpleNamespace(trace_id=10)  # noqa: E731
 
 
+class Nobody:
+    """Stands for what OpenTelemetry has before somebody collects spans."""
+
+
 def test_a_request_is_a_span_that_has_the_name_of_its_route(service, lines, monkeypatch):
     """It belongs to the trace of whoever asks; log and trace name one another."""
-    spans = []
+    spans, collects = [], object()
 
     @contextlib.contextmanager
     def start(name, context, kind):
@@ -181,7 +185,8 @@ def test_a_request_is_a_span_that_has_the_name_of_its_route(service, lines, monk
     trace = SimpleNamespace(
         get_tracer=lambda name: SimpleNamespace(start_as_current_span=start),
         format_trace_id=lambda id: f"{id:032x}", SpanKind=SimpleNamespace(SERVER="server"),
-        StatusCode=SimpleNamespace(ERROR="error"),
+        StatusCode=SimpleNamespace(ERROR="error"), ProxyTracerProvider=Nobody,
+        get_tracer_provider=lambda: collects,
     )  # fmt: skip
     propagate = SimpleNamespace(extract=lambda carrier: carrier["traceparent"])
     monkeypatch.setattr(logs, "trace", trace)
@@ -203,6 +208,9 @@ def test_a_request_is_a_span_that_has_the_name_of_its_route(service, lines, monk
     assert ids == [each["request"] for each in requests(lines)]
     assert {each["trace"] for each in requests(lines)} == {f"{10:032x}"}
     assert SECRET not in str([span.__dict__ for span in spans])
+    collects = Nobody()
+    service.post(f"{BASE}/decisions", json=case("b"), headers=headers)
+    assert len(spans) == 3
 
 
 def test_spans_reach_opentelemetry(service):

@@ -155,10 +155,12 @@ class Decider:
                     self._config.clock.read()
                 return
             # Others may have the lock while many cases are scored or followed, or one case slowly.
-            if not self._is_quick(replica.model) or self.n_waiting >= _MANY:
-                self._take_scored(replica, batch)
+            is_long = not self._is_quick(replica.model) or self.n_waiting >= _MANY
+            self._take_scored(replica, batch)
+            if is_long:
                 replica.follow(self._store.follow(self.queue, replica.seq))
-            row, entries, total = self._store.begin(self.queue, replica.seq)
+            ids = [case.case_id for each in batch for case in each.cases if case.case_id]
+            row, entries, total = self._store.begin(self.queue, replica.seq, ids)
             if row.last_seq < replica.seq:
                 raise StoreError("The database has lost entries since they were read.")
             replica.follow(entries)
