@@ -158,7 +158,12 @@ def stated_numbers(cells: Table, gain: tuple[float, float]) -> list[Statement]:
     ratio, error = gain
     return [
         _stated("the classical forest has M", 0.0016, usual),
-        _stated("the forest under the capacity has M", 0.30, ours),
+        _stated(
+            "the forest under the capacity has M",
+            0.30,
+            ours,
+            "a forest of R counts votes, ours averages shares of leaves; and the draws differ",
+        ),
         Statement(
             "3.7",
             "gain, as a factor",
@@ -243,13 +248,14 @@ def within_capacity(cells: Table) -> Statement:
     )
 
 
-def _stated(statement: str, paper: float, cell: dict[str, Any]) -> Statement:
+def _stated(statement: str, paper: float, cell: dict[str, Any], reason: str = "") -> Statement:
     return about(
         "3.7",
         f"{statement} (π₀ = 0.02, b = 3)",
         paper,
         cell["mean"],
         cell["error"],
+        reason,
         repetitions=cell["count"],
     )
 

@@ -79,7 +79,7 @@ def _numbers(said: dict[str, dict[str, str]]) -> str:
         f"{name} {said[row]['paper']} (ours {said[row]['ours']})" for name, row in told.items()
     ]
     apart = [name for name, row in told.items() if said[row]["agrees"] != "yes"]
-    verdict = f"all agree but {', '.join(apart)}" if apart else "all agree"
+    verdict = f"all agree but {' and '.join(apart)}" if apart else "all agree"
     return (
         f"The paper's numbers at π₀ = 0.02 and b = 3: {', '.join(parts)}; {verdict}. The gain has "
         f"a large error: {said['gain, as a factor']['reason']}."

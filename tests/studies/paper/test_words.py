@@ -32,7 +32,7 @@ def test_other_tables_are_said_in_other_words(tmp_path):
     text = page.read_text()
     assert "77 of 100 with the forest" in " ".join(text.split())
     assert "187 (ours 9 ± 1)" in text
-    assert "all agree but a gain by the factor" in " ".join(text.split())
+    assert "all agree but M of g_b and a gain by the factor" in " ".join(text.split())
     assert "what was before" not in text
     assert text.startswith(f"before\n{BEGIN}\n\n- ")
     assert text.endswith(f"\n\n{END}\nafter\n")
