@@ -124,6 +124,7 @@ MUTANTS = [
     Mutant("the gap is forgotten", "thresholds/guarantees.py", "np.clip((c - share * gaps) / np.maximum(1 - share * gaps, 1e-300), 0, 1)", "np.clip((c - share * gaps), 0, 1)"),
     Mutant("a share at twice the error", "thresholds/guarantees.py", "lambda share: chance(share) - error", "lambda share: chance(share) - min(2 * error, 0.99)"),
     Mutant("the key is the lot", "_core/ids.py", "return _unit_interval(_mix(_mix((keys * 2.0**53).astype(np.uint64) ^ _LOTS)))", "return keys"),
+    Mutant("single scores have no key", "thresholds/samples.py", "keys = tie_keys(rows) if are_hashed", "keys = tie_keys(rows) * np.isin(np.arange(scores.size), tied_positions(scores)) if are_hashed"),
     Mutant("everything between the places", "_core/ranking.py", "lots_of(tie_keys(between)) < self.share", "True", ("tests/thresholds/test_too_few.py",)),
     Mutant("all work is kept", "thresholds/samples.py", "return replace(self, scores=np.where(kept, self.scores, lowest))", "return replace(self, scores=np.where(~kept, self.scores, lowest))", EFFORTS),
     Mutant("large groups over capacity", "thresholds/terms.py", "return min(share * n / int(above.sum()), Fraction(1))", "return Fraction(1)", GROUPS),

@@ -30,7 +30,8 @@ from shortlist.online import BudgetController, QuantileTracker
 from shortlist.online.periods import period_of
 from shortlist.tables.drift import judge_shifts
 from shortlist.thresholds import guarantees
-from shortlist.thresholds.samples import SegmentCapacities
+from shortlist.thresholds.samples import CalibrationSample, RowFacts, SegmentCapacities
+from shortlist.thresholds.terms import Terms
 
 TENTH = Fraction(1, 10)
 
@@ -142,6 +143,23 @@ def test_lots_do_not_depend_on_the_order_of_keys():
     assert share == 0.5
     assert abs(np.mean(is_first & (lots_of(new) < share)) - 0.25) < 0.009
     assert abs(np.mean(is_first & (new < share)) - 0.375) < 0.01
+
+
+def test_a_new_item_can_tie_with_one_that_ties_with_no_other():
+    """Over all scores and orders of three calibration items and a new one, half are flagged.
+
+    Items whose score is unique in calibration have keys, too. If a new item that ties with them
+    always came after them, less than the capacity would be used.
+    """
+    facts, flags = RowFacts(np.zeros((3, 1)), ids=np.arange(3)), []
+    for scores in itertools.product([0.0, 1.0, 2.0], repeat=4):
+        known, new = np.array(scores[:3]), lift(np.array(scores[3:]))
+        for order in itertools.permutations([0.2, 0.4, 0.6, 0.8]):
+            keys = np.array(order)
+            sample = CalibrationSample.of(known, np.arange(3), facts, tie_keys=keys.__getitem__)
+            (found,) = Terms().thresholds([sample], Capacity.fraction(0.5))
+            flags.append(bool(found.flag_with_keys(new, lambda _: keys[3:])[0]))  # noqa: B023
+    assert sum(flags) == len(flags) / 2
 
 
 def test_thinned_work_is_that_of_the_items_themselves():

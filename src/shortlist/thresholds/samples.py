@@ -94,7 +94,7 @@ class CalibrationSample:
         Lifted to the grid that makes them independent of noise in the last digits. If items have
         values or efforts, what they are worth per unit of effort.
     tie_keys : ndarray of shape (n_items,), TieKeys or None
-        Keys that put tied items in order; None when ties are left out.
+        Keys that put tied items in order; None when ties are left out, and 0 where none were made.
     keyed_by_ids : bool
         Whether each item has a key of its own, from its id. Keys that come from the rows are shared
         by rows that are alike, and so is their lot. Keys in use must come from the same source.
@@ -147,12 +147,9 @@ class CalibrationSample:
         values = own.pop("values")
         scores, keys = lift(weigh(scores, values, own["efforts"])), None
         if tie_keys is not None:
-            # Lots of groups and of work need the keys of all ids; the order only those of ties.
-            by_lot = has_ids and not (own["groups"] is None and own["efforts"] is None)
-            hashed = np.arange(scores.size) if by_lot else tied_positions(scores)
-            keys = np.zeros(scores.size)
-            if hashed.size:
-                keys[hashed] = tie_keys(rows[hashed])
+            # A new item may tie with any of these; where they do not tie, it hardly ever does.
+            are_hashed = has_ids or tied_positions(scores).size
+            keys = tie_keys(rows) if are_hashed else np.zeros(scores.size)
         return cls(
             scores, keys, has_ids, out_of_bag=out_of_bag, has_values=values is not None, **own
         )
@@ -180,9 +177,9 @@ class CalibrationSample:
         if self.keys_of is None or not self.keyed_by_ids:
             return lots_of(by_position)
         keys = np.array(self.keys_of(every))
-        shared = tied_positions(keys)  # those that were not hashed, too
+        shared = tied_positions(keys)
         keys[shared] = by_position[shared]
-        return lots_of(np.where(keys == 0, by_position, keys))
+        return lots_of(keys)
 
     def take(self, rows: Rows) -> CalibrationSample:
         """Return some of the items, without their segments."""

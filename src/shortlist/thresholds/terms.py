@@ -118,7 +118,7 @@ class Terms:
     ) -> Mask:
         """Flag the items of all samples, each by the threshold that the others of its own give.
 
-        `tie_keys` are those of all items; a sample may keep only those of tied ones.
+        `tie_keys` are those of all items; a sample without ties may have none.
         """
         pairs = zip(self._calibrations(samples, capacity), tie_keys, strict=True)
         return np.concatenate([found.flags_without_own(keys) for found, keys in pairs])
