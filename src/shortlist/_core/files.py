@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.parse import unquote
 
+# --- addresses of tables in databases and of files elsewhere, shown without passwords ---
+
 #: The three databases that we know ourselves, and all that SQLAlchemy knows.
 _ADDRESS = re.compile(r"(sqlite|duckdb|postgres(?:ql)?|[a-z0-9]+\+[a-z0-9_]+)://.*", re.DOTALL)
 _PASSWORD = re.compile(
     r"(?<=//)([^/@:]*):([^/@]*)(?=@)|((?:password|passwd|pwd|token|odbc_connect)=)([^&#\s]*)",
     re.IGNORECASE,
 )
-
-
 #: A user and a password, which hold no @ and no / of their own, hosts, a database and options.
 _HOST = r"(?:[^/@?:,\[\]]*|\[[^/@\]]*\])(?::[0-9]*)?"
 _CLEAR = re.compile(rf"[a-z0-9+_]+://(?:[^/@]*@)?{_HOST}(?:,{_HOST})*(?:/[^@?]*)?(?:\?.*)?")
@@ -137,7 +137,7 @@ def as_path(text: str, query: str | None = None) -> Any:
     return RemoteFile(text) if elsewhere else Path(text)
 
 
-# --- addresses of tables in databases and of files elsewhere, shown without passwords ---
+# --- files that are written whole ---
 
 
 @contextlib.contextmanager

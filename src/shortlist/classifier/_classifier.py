@@ -27,7 +27,6 @@ from .._core.formatting import number
 from .._core.ids import Columns, check_ids, columns_of, number_groups, repeats_of
 from .._core.labels import ReferencePrevalence, count_labels, find_rare
 from .._core.probing import check_probe
-from .._core.segments import segment_codes
 from .._core.validation import check_confidence, check_option, check_seed
 from .._core.work import check_efforts, check_values
 from ..capacity import (
@@ -46,6 +45,7 @@ from ..thresholds.samples import (
     RowFacts,
     SegmentCapacities,
     check_segment_capacities,
+    segment_codes,
 )
 from ..thresholds.terms import Terms
 from ..worth import check_worth

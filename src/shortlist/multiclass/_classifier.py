@@ -19,13 +19,12 @@ from .._core.arrays import Floats, Mask, Rows, TieKeys
 from .._core.ids import columns_of, repeats_of, tie_keys_of
 from .._core.ranking import as_calibrated
 from .._core.scoring import n_rows, probabilities
-from .._core.segments import segment_codes
 from .._core.validation import UNCHANGED, check_confidence, check_option, check_seed
 from .._core.work import check_values
 from ..assignment.integers import FixedPoint, solve_integers
 from ..capacity import Capacity
 from ..thresholds.promise import TIES
-from ..thresholds.samples import check_segment_capacities
+from ..thresholds.samples import check_segment_capacities, segment_codes
 from ._capacities import JointCapacities, check_joint_capacities
 from ._rule import GUARANTEES, JointDecisions, JointRule, JointSample, Valuation
 
