@@ -2,11 +2,14 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import threading
 from pathlib import Path
+from urllib.parse import parse_qs
 
+import jsonschema_rs
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -16,6 +19,7 @@ from shortlist.client import Client, ServiceError
 from shortlist.service.audit import audit_store
 from shortlist.service.databases import opened
 from tests.service.helpers import case, serve, serving
+from tools.openapi import FILE
 
 
 def command(*arguments):
@@ -23,10 +27,42 @@ def command(*arguments):
     return CliRunner().invoke(app, [str(each) for each in arguments])
 
 
+API = json.loads(FILE.read_bytes())
+
+
+class DescribedClient(Client):
+    """Whatever it sends and gets is as `openapi.json` describes."""
+
+    def _send(self, method, path, body, headers):
+        response, answer = super()._send(method, path, body, headers)
+        whole, _, query = (path if path.startswith("/v1/") else self._base + path).partition("?")
+        [found] = [
+            each
+            for each, methods in API["paths"].items()
+            if method.lower() in methods and re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", each), whole)
+        ]
+        operation = API["paths"][found][method.lower()]
+        assert parse_qs(query).keys() <= {each["name"] for each in operation["parameters"]}
+        if body is not None:
+            kind = "octet-stream" if isinstance(body, bytes) else "json"
+            taken = operation["requestBody"]["content"][f"application/{kind}"]
+            assert isinstance(body, bytes) or fits(body, taken["schema"])
+        responses = operation["responses"]
+        given = responses.get(str(response.status), responses["default"])["content"]
+        [content] = [given[response.headers["content-type"]]]
+        assert fits(answer, content["schema"])
+        return response, answer
+
+
+def fits(value, schema):
+    """Whether a value is what a schema of the description says."""
+    return jsonschema_rs.is_valid({**schema, "components": API["components"]}, value)
+
+
 @pytest.fixture
 def client(service):
-    """Return a client of a running service."""
-    with Client(str(service.base_url)) as made:
+    """Return a client of a running service, which checks each request and answer."""
+    with DescribedClient(str(service.base_url)) as made:
         yield made
 
 
