@@ -90,6 +90,7 @@ VERDICTS = [
     ),
     (10, "it shrinks it", "where the capacity binds, the region of g_b is the larger one"),
     (13, "need not go to infinity", "γ* → ∞ as b → 0"),
+    (54, "0.281 here", "the forest under the capacity has M (π₀ = 0.02, b = 3)"),
     (56, "not here", "support vectors: SMOTE stays close to zero"),
     (72, "here 270 to 1,069", "support vectors of the usual machine"),
     (73, "the second not here", "g_b* is the strongest of all: above g_b with a forest"),

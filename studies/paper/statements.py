@@ -22,6 +22,7 @@ __all__ = [
     "about",
     "along",
     "claim",
+    "combined",
     "jackknife",
     "ordering",
     "truth",
@@ -131,10 +132,14 @@ def about(
     They agree within three standard errors of their difference. The standard error of the paper's
     mean is taken as ours over a hundred repetitions.
     """
-    combined = error * np.sqrt(1 + repetitions / _PAPER_REPETITIONS)
     shown = f"{ours:.3g} ± {error:.2g}"
-    agrees = within(abs(ours - paper), 3 * combined)
+    agrees = within(abs(ours - paper), 3 * combined(error, repetitions))
     return Statement(section, statement, f"{paper:g}", shown, agrees, reason)
+
+
+def combined(error: float, repetitions: int) -> float:
+    """Return the standard error of a difference from the paper, over a hundred repetitions."""
+    return float(error * np.sqrt(1 + repetitions / _PAPER_REPETITIONS))
 
 
 def within(distance: float, limit: float) -> str:
