@@ -200,8 +200,9 @@ class CalibrationSample:
         values = own.pop("values")
         scores, keys = lift(weigh(scores, values, own["efforts"])), None
         if tie_keys is not None:
-            # A new item may tie with any of these; where they do not tie, it hardly ever does.
-            are_hashed = has_ids or tied_positions(scores).size
+            # A new item may tie with any of these; where none of them tie, it hardly ever does.
+            by_lot = has_ids and not (own["groups"] is None and own["efforts"] is None)
+            are_hashed = by_lot or tied_positions(scores).size
             keys = tie_keys(rows) if are_hashed else np.zeros(scores.size)
         return cls(
             scores, keys, has_ids, out_of_bag=out_of_bag, has_values=values is not None, **own
@@ -230,7 +231,7 @@ class CalibrationSample:
         if self.keys_of is None or not self.keyed_by_ids:
             return lots_of(by_position)
         keys = np.array(self.keys_of(every))
-        shared = tied_positions(keys)
+        shared = tied_positions(keys)  # those that were not made, too
         keys[shared] = by_position[shared]
         return lots_of(keys)
 
