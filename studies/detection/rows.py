@@ -15,6 +15,14 @@ parts, each the difference of two detections:
 - `flags`: that list, less M of the rule itself. Its number of flags varies from half to half, while
   a list has the right length. M forgives no flag above the capacity.
 
+`chance` is the part of `flags` that no rule for single rows can save: what a threshold loses whose
+flag rate is exactly the capacity, because the number of rows above it is binomial.
+
+Two other rules are tried with the same models, over eight draws of the folds of new rows, and
+compared with the rule itself in M: `pooled` is one place among the scores of all folds, which
+promises nothing exactly, because every other model has learned from the rows of a fold; `by labels`
+gives folds with more rare rows more places.
+
 `whole` is the list of one forest that learned from all rows: what tenths of the rows cost is its
 difference to `one`, the list of one of ten.
 """
@@ -27,6 +35,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+from scipy.stats import binom
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
@@ -35,6 +44,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder
 
 from shortlist import Capacity, CapacityClassifier, adjusted_detection_score, select
+from shortlist._core.ranking import lift
 from shortlist.thresholds.samples import RowFacts
 from studies.credit_data import clients
 from studies.detection.tables import CHOOSING, load_table
@@ -42,8 +52,9 @@ from studies.paper.credit_protocol import draw_split
 
 FILE = Path(__file__).with_name("rows.csv")
 COLUMNS = ["rule", "data", "b", "draws", "M", "use", "list", "whole", "one"]
-PARTS = ("gap", "one model", "ranks", "flags")
-COLUMNS += [name for part in PARTS for name in (part, f"error of {part}")]
+TRIED = ("pooled", "by labels")
+PARTS = ("gap", "one model", "ranks", "flags", "chance")
+COLUMNS += [name for part in (*PARTS, *TRIED) for name in (part, f"error of {part}")]
 
 
 def halves(repetitions):
@@ -85,8 +96,9 @@ def measured(X, y, X_new, y_new, seed, n_folds):
         own = fold_of == fold
         beyond = sample.scores.size - np.searchsorted(np.sort(sample.scores), scores[fold, own])
         ranks[own] = -(beyond + 1) / (sample.scores.size + 1)
-    for b in (1, 2, 3):
-        capacity = Capacity.fraction(round(min(b * y.mean(), 0.5), 6))
+    capacities = {b: Capacity.fraction(round(min(b * y.mean(), 0.5), 6)) for b in (1, 2, 3)}
+    others = tried(model, X_new, y, y_new, capacities, np.random.default_rng(seed))
+    for b, capacity in capacities.items():
 
         def found(order, capacity=capacity):
             return select(order, capacity, ids=every)[y_new].mean()
@@ -96,13 +108,61 @@ def measured(X, y, X_new, y_new, seed, n_folds):
         one = np.mean([found(each) for each in scores])
         by_mean = found(scores.mean(axis=0))
         use = flagged.mean() / float(capacity.value)
-        yield rows, use, by_mean, found(whole), one, found(ranks + 1e-9 * scores[fold_of, every])
+        order = ranks + 1e-9 * scores[fold_of, every]
+        chance = found(order) - at_a_known_threshold(y_new[np.argsort(-order)], capacity)
+        yield rows, use, by_mean, found(whole), one, found(order), chance, *others[b]
+
+
+def at_a_known_threshold(is_rare, capacity):
+    """Return the mean M of ranked rows if each of all rows is above a threshold with chance c."""
+    n, c = is_rare.size, float(capacity.value)
+    numbers = np.arange(1, n + 1)
+    found = np.cumsum(is_rare) / is_rare.sum() * np.minimum(1, c * n / numbers)
+    return binom.pmf(numbers, n, c) @ found
+
+
+def tried(model, X_new, y, y_new, capacities, rng):
+    """Return for each capacity what other places of the thresholds add to M."""
+
+    def jittered(scores):
+        return scores + 1e-9 * rng.random(scores.shape)
+
+    samples = model.rule_.samples
+    known = [jittered(sample.scores) for sample in samples]
+    new = np.array([lift(each.predict_proba(X_new)[:, 1]) for each in model.estimators_])
+    new, pooled, n_folds = jittered(new), np.concatenate(known), len(samples)
+    n_rare = np.array([y[model.folds_ == fold].sum() for fold in range(n_folds)])
+    gains = {}
+    for b, capacity in capacities.items():
+        c, found = float(capacity.value), []
+        by_labels = c * (pooled.size + n_folds) * (n_rare + 0.5) / (n_rare.sum() + 0.5 * n_folds)
+        for _ in range(8):
+            fold_of = rng.integers(0, n_folds, size=y_new.size)
+            flagged = np.zeros((3, y_new.size), dtype=bool)
+            for fold, own in enumerate(known):
+                rows = fold_of == fold
+                places = c * (own.size + 1), min(by_labels[fold], own.size), c * (pooled.size + 1)
+                for rule, scores in enumerate((own, own, pooled)):
+                    flagged[rule, rows] = above(new[fold, rows], scores, places[rule], rng)
+            options = {"capacity": capacity, "rare_label": True}
+            found.append([adjusted_detection_score(y_new, each, **options) for each in flagged])
+        own, labelled, of_all = np.mean(found, axis=0)
+        gains[b] = of_all - own, labelled - own
+    return gains
+
+
+def above(scores, known, places, rng):
+    """Return which scores lie above a number of known ones; a part of a place is drawn by lot."""
+    whole, ranked = int(places + 1e-12), np.append(np.sort(known)[::-1], -np.inf)
+    flagged = scores > (ranked[whole - 1] if whole else np.inf)
+    drawn = rng.random(scores.size) < places - whole
+    return flagged | ((scores > ranked[min(whole, known.size)]) & drawn)
 
 
 def parts(row):
-    """Return the gap between the list of the mean and the rows, and its three parts."""
-    rows, _, by_mean, _, one, mixed = row
-    return by_mean - rows, by_mean - one, one - mixed, mixed - rows
+    """Return the gap between list and rows, its three parts, the chance, and what was tried."""
+    rows, _, by_mean, _, one, mixed, *others = row
+    return by_mean - rows, by_mean - one, one - mixed, mixed - rows, *others
 
 
 def main():
@@ -127,7 +187,8 @@ def main():
         for place, b in enumerate((1, 2, 3)):
             pairs = zip(gaps.mean(axis=0)[place], errors[place], strict=True)
             numbers = [*found.mean(axis=0)[place, :5], *(each for pair in pairs for each in pair)]
-            row = [options.label, options.data, b, len(gaps), *(f"{each:.3f}" for each in numbers)]
+            row = [options.label, options.data, b, len(gaps), *(f"{n:.3f}" for n in numbers[:-4])]
+            row += [f"{each:.4f}" for each in numbers[-4:]]
             writer.writerow(row)
             print(*row, flush=True)
 
