@@ -137,6 +137,8 @@ MUTANTS = [
     Mutant("the row judges itself", "thresholds/terms.py", "- (mine <= items)", "- 0", WITHOUT_OWN),
     Mutant("one score too many", "thresholds/terms.py", "self._place(own, others.size - 1)", "self._place(own, others.size)", WITHOUT_OWN),
     Mutant("copies at the cut left out", "thresholds/terms.py", "above = places <= np.sort(places)", "above = places < np.sort(places)", GROUPS),
+    Mutant("folds that follow the labels", "_core/folds.py", "np.arange(n) % min(int(cv), n)", "np.arange(n) % max(min(int(cv), int(np.bincount(codes).min())), 2)", RANDOM_PARTS),
+    Mutant("a second division without a word", "_core/folds.py", "            if n_before:", "            if False:", RANDOM_PARTS),
     Mutant("large groups over the plug-in", "thresholds/terms.py", "return place, Cuts(upper, lower, place.share).within(at_most)", "return place, Cuts(upper, lower, place.share)", GROUPS),
     Mutant("batches promised by folds", "thresholds/promise.py", "if len(sizes) > 1 and kind.fold_place is None:", "if False:", FOLDS),
     Mutant("half the error for all folds", "thresholds/rules.py", "error=tail / n_folds", "error=min(0.5, 40 * tail)", FOLDS),

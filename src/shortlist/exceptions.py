@@ -54,7 +54,7 @@ class StateFileError(ValueError):
 
 
 class InsufficientCalibrationWarning(UserWarning):
-    """The calibration sample is too small to flag anything for sure; some may be flagged by lot."""
+    """Too few items to flag any for sure, or too few rare ones to divide them at the first draw."""
 
 
 class TableNote(UserWarning):

@@ -274,11 +274,11 @@ def test_a_probability_of_one_can_be_weighed():
 @pytest.mark.parametrize("options", [{"cv": 0.5}, {"cv": 3}])
 def test_equal_efforts_are_a_bound_of_future_ones(cases, options):
     """A threshold that counts each flag as a minute says nothing about flags of an hour."""
-    X, y, _, _ = (each[:500] for each in cases)
+    X, y, _, _ = (each[:1_000] for each in cases)
     model = classifier(Capacity.effort(250, per=1_000), **options)
-    model.fit(X, y, efforts=np.ones(500))
-    assert model.flag(X, efforts=np.full(500, 0.5)).any()
+    model.fit(X, y, efforts=np.ones(1_000))
+    assert model.flag(X, efforts=np.full(1_000, 0.5)).any()
     with pytest.raises(ValueError, match="max_effort=1 must be at least the effort of every item"):
-        model.flag(X, efforts=np.full(500, 60.0))
-    model.recalibrate(X, efforts=np.full(500, 60.0))  # which makes it a threshold for hours
-    model.flag(X, efforts=np.full(500, 60.0))
+        model.flag(X, efforts=np.full(1_000, 60.0))
+    model.recalibrate(X, efforts=np.full(1_000, 60.0))  # which makes it a threshold for hours
+    model.flag(X, efforts=np.full(1_000, 60.0))

@@ -149,9 +149,11 @@ def test_a_confidence_holds_rows_out_by_default():
 
 
 @pytest.mark.filterwarnings("ignore::shortlist.exceptions.InsufficientCalibrationWarning")
-@pytest.mark.parametrize(("n_rare", "n_common", "n_folds"), [(2, 50, 2), (7, 100, 7), (60, 3, 3)])
-def test_few_items_of_a_class_make_fewer_folds(n_rare, n_common, n_folds):
-    """Each fold has some of both classes, and its model has learned from others of both."""
+@pytest.mark.parametrize(
+    ("n_rare", "n_common", "n_folds"), [(2, 50, 10), (7, 100, 10), (60, 3, 10), (3, 4, 7)]
+)
+def test_the_number_of_folds_does_not_depend_on_labels(n_rare, n_common, n_folds):
+    """Each model has learned from some of both classes."""
     y = np.repeat([1, 0], [n_rare, n_common])
     X = np.random.default_rng(0).normal(size=(y.size, 2)) + y[:, np.newaxis]
     options = {"capacity": Capacity.fraction(0.2), "rare_label": 1, "random_state": 0}

@@ -13,6 +13,9 @@ from sklearn.linear_model import LogisticRegression
 
 from shortlist import Capacity, CapacityClassifier, MulticlassCapacityClassifier
 from shortlist._core.folds import random_parts
+from shortlist.exceptions import InsufficientCalibrationWarning
+
+repeated = pytest.mark.filterwarnings("ignore:The data were divided")
 
 
 @st.composite
@@ -27,6 +30,7 @@ def worlds(draw):
     return strata, cv, None if groups is None else rng.permutation(n) // groups
 
 
+@repeated
 @given(worlds(), st.integers(0, 1_000))
 def test_every_part_learns_from_every_stratum(world, seed):
     """Nothing is learned from and left out, groups stay whole, folds leave each item out once."""
@@ -55,6 +59,7 @@ def test_all_subsets_are_equally_likely():
     assert np.sum((counts - n_draws / 10) ** 2 / (n_draws / 10)) < 33.7
 
 
+@repeated
 def test_a_draw_that_leaves_nothing_to_learn_from_is_repeated_and_no_other():
     """Two rare items of six, in two folds: the twelve first folds with one of them, alike."""
     strata, rng = np.array([1, 1, 0, 0, 0, 0]), np.random.default_rng(0)
@@ -66,6 +71,34 @@ def test_a_draw_that_leaves_nothing_to_learn_from_is_repeated_and_no_other():
     assert np.sum((counts - 6_000 / 12) ** 2 / (6_000 / 12)) < 37.4
 
 
+SHARES = [(10, 2), (10, 3), (0.5, 3), (0.9, 6)]
+
+
+@pytest.mark.filterwarnings("error:The data were divided")
+@pytest.mark.parametrize(("cv", "n_rare"), SHARES)
+def test_the_first_draw_is_like_any_other(cv, n_rare):
+    """Where no warning says that it was repeated, as many rare items are left out as by chance.
+
+    Held out at 0.9, three of ten would be left out too often otherwise: 0.79 of six instead of 0.9.
+    """
+    strata, rng = np.arange(60) < n_rare, np.random.default_rng(0)
+    left_out, n_parts = [], 10 if cv == 10 else 1
+    for _ in range(2_000):
+        try:
+            parts = random_parts(strata, cv, rng)
+        except InsufficientCalibrationWarning:
+            left_out += [[np.nan] * n_parts]
+        else:
+            assert len(parts) == n_parts
+            left_out += [[strata[rows].sum() for _, rows in parts]]
+    counts, size = np.array(left_out)[:, 0], 6 if cv == 10 else round(60 * cv)
+    law = hypergeom(60, n_rare, size)
+    for number in range(n_rare + 1):
+        # Any draw that is not repeated has its own probability: four standard errors.
+        share = np.mean(counts == number)
+        assert share <= law.pmf(number) + 4 * (law.pmf(number) / 2_000) ** 0.5
+
+
 def test_the_split_does_not_follow_items_drawn_from_the_same_seed():
     """Simulated items and the split often share the seed 0, and must not share their draws."""
     shuffled = np.random.default_rng(0).permutation(1_000)
@@ -74,17 +107,20 @@ def test_the_split_does_not_follow_items_drawn_from_the_same_seed():
     assert abs(np.isin(held_out, shuffled[:500]).sum() - 250) < 5 * 7.9
 
 
+@repeated
 def test_a_stratum_that_nobody_belongs_to_is_passed_over():
     """Numbers of strata may have gaps."""
     ((kept, held_out),) = random_parts(np.array([0, 0, 2, 2]), 0.5, np.random.default_rng(0))
     assert (len(kept), len(held_out)) == (2, 2)
 
 
+@repeated
 def test_a_group_with_most_rare_items_can_be_left_out():
     """Groups count, not their items: the other one is enough to learn from."""
     groups = np.repeat(np.arange(10), [40, 1, 5, 5, 5, 5, 5, 5, 5, 5])
     parts = random_parts(groups < 2, 5, np.random.default_rng(0), groups)
-    assert sorted((groups[learned_on] < 2).sum() for learned_on, _ in parts) == [1, 40]
+    n_rare = sorted((groups[learned_on] < 2).sum() for learned_on, _ in parts)
+    assert n_rare == [1, 40, 41, 41, 41]
 
 
 def test_groups_that_cannot_be_divided_are_an_error():

@@ -20,11 +20,12 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from ..exceptions import InsufficientCalibrationWarning
 from . import scoring
 from .arrays import Rows
 from .documented import DocumentedMixin
 from .labels import without_gaps
-from .validation import check_count
+from .validation import check_count, warn_user
 
 #: Scores rows by a fitted model.
 Score = Callable[[Any, Any], NDArray[np.floating]]
@@ -146,23 +147,30 @@ def random_parts(
 ) -> list[tuple[Rows, Rows]]:
     """Leave items out at random: a share of them, or each one once in a number of folds.
 
-    Return the rows to learn from, and those left out. Groups stay whole. Fewer items of a stratum
-    than folds make fewer folds.
+    Return the rows to learn from, and those left out. Groups stay whole.
 
-    Nothing is spread evenly: items that are left out in proportion are not like new ones. The whole
-    partition is drawn anew until each stratum can be learned from everywhere, which treats all
-    items alike and is hardly ever needed.
+    Nothing is spread evenly, and no label has a say in the number of folds: items that are left out
+    in proportion are not like new ones. The whole partition is drawn anew until each stratum can be
+    learned from everywhere. Items that are left out are then a little too common, and a warning
+    says so: promises are exact over all samples with a first draw that will do.
     """
     (rng,) = rng.spawn(1)  # the items may have been drawn from a generator of the same seed
     codes = strata.astype(np.intp)
     units = np.arange(codes.size)
     if groups is not None:  # a group has one unit of each stratum that it has an item of
         units, codes = np.unique(np.stack([groups, codes]), axis=1)
-    dealt = _deal(units, codes, cv)
-    for _ in range(_MOST_DRAWS):
+    dealt = _deal(int(units.max()) + 1, codes, cv)
+    for n_before in range(_MOST_DRAWS):
         drawn = rng.permutation(dealt)
         left_out = range(1 if holds_out(cv) else int(dealt.max()) + 1)
         if all(_can_learn(codes, drawn[units] != fold) for fold in left_out):
+            if n_before:
+                warn_user(
+                    f"The data were divided {n_before + 1} times until every part to learn from "
+                    "had enough of each class. There are too few rare items for an exact promise: "
+                    "find more, or let more learn (cv=10, say).",
+                    InsufficientCalibrationWarning,
+                )
             folds = drawn if groups is None else drawn[groups]
             return [(np.flatnonzero(folds != f), np.flatnonzero(folds == f)) for f in left_out]
     raise ValueError(
@@ -172,13 +180,12 @@ def random_parts(
     )
 
 
-def _deal(units: Rows, codes: Rows, cv: Any) -> Rows:
+def _deal(n: int, codes: Rows, cv: Any) -> Rows:
     """Return the numbers of the folds, one for each item or group; 0 is what a share leaves out."""
-    n, counts = int(units.max()) + 1, np.bincount(codes)
-    fewest, n_strata = int(counts[counts > 0].min()), np.count_nonzero(counts)
     if holds_out(cv):
+        n_strata = np.unique(codes).size
         return (np.arange(n) >= min(max(round(cv * n), 1), n - n_strata)).astype(np.intp)
-    return np.arange(n) % max(min(int(cv), fewest), 2)
+    return np.arange(n) % min(int(cv), n)
 
 
 def _can_learn(codes: Rows, learned_on: NDArray[np.bool_]) -> bool:

@@ -109,7 +109,7 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
           row works: with ten folds, each model learns from 90 % of them, and `select`,
           `score_samples` and `predict_proba` use the mean of all models, or `list_estimator`. The
           guarantees "expected" and "confident" hold exactly with random folds, as an int draws
-          them; not with stratified ones. With few rare items there are fewer folds.
+          them; not with stratified ones.
         - a float is the share of the data held out for one threshold; one model is
           fitted on the rest, as in the paper. Every guarantee holds.
         - ``"auto"`` means 10 folds for the guarantees "expected" and "plug-in", and 0.5 for the
