@@ -38,7 +38,7 @@ def _print(exported: OnnxExport, out: Path) -> None:
     typer.echo(f"Scores agree to {exported.largest_difference:.1e}.")
     if exported.keys:
         typer.echo(
-            f"It also takes hashes of a case ({', '.join(exported.keys)}), and flags the cases that "
-            "the model flags."
+            f"It also takes hashes of a case ({', '.join(exported.keys)}), and flags the cases "
+            "that the model flags."
         )
     typer.echo(f"Written: {out}")
