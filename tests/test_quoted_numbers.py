@@ -2,15 +2,21 @@
 
 A section names the scripts or tables of its numbers, such as `studies/online/regret.py`. Every
 number with a decimal point or a percent sign must then be in one of these tables, rounded or in
-percent, or among what code of the page prints, which another test compares. A mean and its error
-must be in one row, since a single number of two digits is soon found by chance in a long table, and
-a count such as "16 of 18" in one cell. Docstrings quote no results. Numbers that nobody measured
-are listed here, and so are sections about speed, which belongs to a machine: they name a benchmark.
+percent, or among what code of the page prints, which another test compares. Single numbers of two
+digits are soon found by chance in a long table. So a mean and its error must stand side by side in
+one row, and the mean with the sign that is quoted; numbers beside each other in a row of a page
+must be in one row of a table, or in one column of rows that differ in one name at most; and a count
+such as "16 of 18" must be in one cell. A whole number of three digits or more must be in a table,
+too, where a section names one and on pages about studies, unless it is round: those are settings.
+Docstrings quote no results. Numbers that nobody measured are listed here, and so are sections about
+speed, which belongs to a machine: they name a benchmark.
 """
 
 import ast
 import csv
 import re
+from functools import cache
+from itertools import pairwise
 from math import floor
 from pathlib import Path
 from statistics import mean, stdev
@@ -24,9 +30,12 @@ STUDIES = ROOT / "studies" / "README.md"
 PAGES = [ROOT / "README.md", STUDIES, *sorted((ROOT / "docs").rglob("*.md"))]
 NUMBER = re.compile(r"(?<![\w.])\d*\.\d+(?![\w.]*\.\d)")
 PERCENT = re.compile(r"(?<![\w.,])\d+(?=(?:,? (?:to|and|or) [\d.]+)? ?%)")
+BESIDE = re.compile(f"{NUMBER.pattern}|{PERCENT.pattern}")
 POINTS = re.compile(r"(?<![\w.,])\d+(?= points?\b|-fold\b)")
-WITH_ERROR = re.compile(r"(?<![\w.])(\d*\.?\d+)\s±\s(\d*\.?\d+)")
+WITH_ERROR = re.compile(r"(?<![\w.])([+−-]?)\**(\d*\.?\d+)\**\s±\s(\d*\.?\d+)")
 COUNT = re.compile(r"(?<![\w.,])\d+ of \d+(?![\w.,]*\d)")
+WHOLE = re.compile(r"(?<![\w.,^:/-])(?:\d{1,3}(?:,\d{3})+|\d{3,})(?![\w.,:/-]*\d)")
+ROUND = 100
 ROUNDING = 1e-9
 #: By page and section: versions, numbers of sections and papers, settings, examples.
 NOT_MEASURED = {
@@ -81,6 +90,17 @@ NOT_MEASURED = {
     ("docs/how-to/review-cases.md", "The page of a lead"): "95%",
     ("docs/how-to/serve-decisions.md", "Try a model before it decides"): "5%",
 }
+#: Whole numbers of settings and of years.
+NOT_MEASURED_WHOLE = {
+    ("docs/appendix/detection-study.md", "On the insurance contest"): "5822 238 126 125 121 122",
+    ("studies/README.md", "`paper/`: the figures of the paper"): "4650",
+    ("studies/README.md", "`online/`: control on a stream"): "703 803",
+    ("docs/appendix/online-study.md", "What it costs not to know the future"): "4096",
+    ("docs/how-to/find-what-is-missed.md", "In money"): "2024",
+    ("docs/how-to/next-months-model.md", "What it gains"): "1083",
+}
+#: Settings at the head of a table.
+STRANGERS = {("docs/concepts/guarantees.md", "An unknown prevalence"): "0.9"}
 #: Counts of the paper, of settings, and of wins that a table has in columns or the other way round.
 NOT_COUNTED = {
     ("docs/appendix/detection-study.md", "On the confirming tables"): ("7 of 32",),
@@ -90,7 +110,9 @@ NOT_COUNTED = {
     ("docs/how-to/aware.md", "Which one, and what to expect"): ("11 of 12", "10 of 12", "12 of 12"),
 }
 #: Means of a run in R, which a test compares with ours.
-WITHOUT_TABLE = {("studies/README.md", "`paper/`: the figures of the paper"): {("0.065", "0.005")}}
+WITHOUT_TABLE = {
+    ("studies/README.md", "`paper/`: the figures of the paper"): {("", "0.065", "0.005")},
+}
 #: Shares that follow from two values of a table: of a ceiling, of more data, and of slots.
 DERIVED = {
     ("studies/README.md", "`learners/`: families of learners"): lambda: ratios(
@@ -171,6 +193,16 @@ def cells_of(tables):
     return [row for table in tables for row in csv.reader(table.read_text().splitlines())]
 
 
+def signed_in(cell):
+    """Return the number that a cell is, or those that are in its text."""
+    return [float(cell)] if is_number(cell) else numbers_in(cell)
+
+
+def is_number(cell):
+    """Return whether a cell has nothing but a number."""
+    return bool(re.fullmatch(r"[+-]?\d+\.?\d*(?:e-?\d+)?", cell))
+
+
 def numbers_in(text):
     """Return what can be read as a number, without its sign."""
     return [float(each) for each in re.findall(r"\d+\.?\d*(?:e-?\d+)?", text)]
@@ -215,33 +247,83 @@ def is_among(quoted, values):
     )
 
 
-def are_in_one_row(pair, rows):
-    """Return whether some row has the mean and its error."""
-    return bool(set.intersection(*(places_of(each, rows) for each in pair)))
+def are_side_by_side(pair, rows):
+    """Return whether some row has the mean, with its sign where it is quoted, before its error."""
+    sign, mean_, error = pair
+    before_errors = {(row, place - 1) for row, place in places_of(error, rows)}
+    found = before_errors & set(places_of(mean_, rows))
+    zero = abs(float(mean_)) == 0
+    return any(not sign or zero or rows.sign_at(place) == sign for place in found)
 
 
 def places_of(quoted, rows):
-    """Return which rows have a value that is rounded to this, as it is or in percent."""
+    """Return where a value is that is rounded to this, as it is or in percent."""
     digits = len(quoted.partition(".")[2])
     key = round(float(quoted) * 10**digits)
     return rows.by_rounding(digits).get(key, set())
 
 
-class Rows:
-    """Rows of numbers, found by their rounded values."""
+def are_related(one, other, rows):
+    """Return whether some row has both, or two rows in one column that differ in one name."""
+    here, there = places_of(one, rows), places_of(other, rows)
+    if {row for row, _ in here} & {row for row, _ in there}:
+        return True
+    return bool(
+        {key for at in here for key in rows.alike(at)}.intersection(
+            key for at in there for key in rows.alike(at)
+        )
+    )
 
-    def __init__(self, rows):
-        self.rows, self.found = rows, {}
+
+class Rows:
+    """Rows of cells, whose numbers are found by their rounded values."""
+
+    def __init__(self, cells):
+        """Take tables with the rows of each."""
+        cells = [(table, row) for table, rows in cells.items() for row in rows]
+        self.names = [(table, [c for c in row if not is_number(c)]) for table, row in cells]
+        self.rows = [[n for cell in row for n in signed_in(cell)] for _, row in cells]
+        self.found = {}
 
     def by_rounding(self, digits):
-        """Return the places of all rows by value, in units of the last digit."""
+        """Return row and place of all numbers by value, in units of the last digit."""
         if digits not in self.found:
             places = self.found[digits] = {}
-            for place, row in enumerate(self.rows):
-                for scaled in (factor * value * 10**digits for value in row for factor in (1, 100)):
-                    for key in {floor(scaled + 0.5 - ROUNDING), floor(scaled + 0.5 + ROUNDING)}:
-                        places.setdefault(key, set()).add(place)
+            for number, row in enumerate(self.rows):
+                for place, value in enumerate(row):
+                    for scaled in (abs(factor * value) * 10**digits for factor in (1, 100)):
+                        for key in {floor(scaled + 0.5 - ROUNDING), floor(scaled + 0.5 + ROUNDING)}:
+                            places.setdefault(key, set()).add((number, place))
         return self.found[digits]
+
+    def alike(self, place):
+        """Return what is equal for two places in a column whose rows differ in one name."""
+        row, column = place
+        table, names = self.names[row]
+        for number in range(len(names)):
+            yield table, column, number, (*names[:number], *names[number + 1 :])
+        yield table, column, len(names), tuple(names)
+
+    def sign_at(self, place):
+        """Return the sign of a number as it is written on the pages."""
+        return "−" if self.rows[place[0]][place[1]] < 0 else "+"
+
+
+def pairs_of(text):
+    """Return means and errors that a section quotes, with the sign that a mean has."""
+    found = WITH_ERROR.findall(prose_of(text))
+    return {(sign.replace("-", "−"), *pair) for sign, *pair in found}
+
+
+@cache
+def numbers_of(tables):
+    """Return the rows of some tables."""
+    return Rows({table: cells_of([table]) for table in sorted(tables)})
+
+
+def is_of_a_study(key):
+    """Return whether a section names tables, or is on a page about studies."""
+    return bool(tables_of(SECTIONS[key])) or key[0].startswith(("docs/appendix/", "studies/"))
 
 
 def on_half_of_the_sets():
@@ -255,8 +337,8 @@ def on_half_of_the_sets():
         rows = sorted((row for row in chosen if row["value"] == value), key=lambda r: r["data"])
         for half in (rows[::2], rows[1::2]):
             means = [float(row["mean"]) for row in half]
-            found.append([abs(mean(means)), stdev(means) / len(means) ** 0.5])
-    return found
+            found.append([str(mean(means)), str(stdev(means) / len(means) ** 0.5)])
+    return Rows({"halves": found})
 
 
 SECTIONS = {key: text for page in PAGES for key, text in sections_of(page).items()}
@@ -281,12 +363,38 @@ def test_quoted_numbers_are_in_committed_tables(key):
 
 
 @pytest.mark.parametrize("key", MEASURED, ids=" / ".join)
-def test_a_mean_and_its_error_are_in_one_row(key):
+def test_a_mean_and_its_error_stand_side_by_side(key):
     """Each of both alone is often in a table by chance."""
-    pairs = set(WITH_ERROR.findall(prose_of(SECTIONS[key]))) - WITHOUT_TABLE.get(key, set())
-    rows = rows_of(tables_of(SECTIONS[key])) if pairs else []
-    rows = Rows(rows + on_half_of_the_sets() if key == HALVES else rows)
-    assert [pair for pair in pairs if not are_in_one_row(pair, rows)] == []
+    pairs = pairs_of(SECTIONS[key]) - WITHOUT_TABLE.get(key, set())
+    rows = numbers_of(frozenset(tables_of(SECTIONS[key]))) if pairs else None
+    if key == HALVES:
+        pairs = {pair for pair in pairs if not are_side_by_side(pair, on_half_of_the_sets())}
+    assert [pair for pair in pairs if not are_side_by_side(pair, rows)] == []
+
+
+@pytest.mark.parametrize("key", QUOTING, ids=" / ".join)
+def test_neighbours_in_a_row_are_related(key):
+    """The last number of a row may be of another kind, and so come from another table."""
+    if key in SPEED or not (tables := tables_of(SECTIONS[key])):
+        return
+    rows, strangers = numbers_of(frozenset(tables)), set()
+    for line in prose_of(SECTIONS[key]).splitlines():
+        found = BESIDE.findall(WITH_ERROR.sub("", line)) if line.startswith("|") else []
+        related = [False, *(are_related(*pair, rows) for pair in pairwise(found)), False]
+        beside = zip(found[:-1], related, related[1:], strict=False)
+        strangers |= {number for number, *sides in beside if not any(sides)}
+    others = printed_on(key[0]) + (DERIVED[key]() if key in DERIVED else [])
+    strangers = {each for each in strangers if not is_among(each, others)}
+    assert strangers <= set(NOT_MEASURED.get(key, "").split()) | set(STRANGERS.get(key, "").split())
+
+
+@pytest.mark.parametrize("key", [key for key in MEASURED if is_of_a_study(key)], ids=" / ".join)
+def test_a_whole_number_that_is_not_round_is_in_a_table(key):
+    """How many cases, seconds or settings, of a section about measurements."""
+    wholes = {each.replace(",", "") for each in WHOLE.findall(prose_of(SECTIONS[key]))}
+    values = values_of(tables_of(SECTIONS[key])) + printed_on(key[0])
+    missing = {each for each in wholes if int(each) % ROUND and not is_among(each, values)}
+    assert missing == set(NOT_MEASURED_WHOLE.get(key, "").split())
 
 
 @pytest.mark.parametrize("key", MEASURED, ids=" / ".join)
@@ -326,7 +434,7 @@ def test_nothing_is_excused_in_vain():
     for key, counts in NOT_COUNTED.items():
         assert set(counts) <= set(COUNT.findall(prose_of(SECTIONS[key]))), key
     for key, pairs in WITHOUT_TABLE.items():
-        assert pairs <= set(WITH_ERROR.findall(prose_of(SECTIONS[key]))), key
+        assert pairs <= pairs_of(SECTIONS[key]), key
 
 
 def test_a_wrong_number_is_noticed():
@@ -334,3 +442,13 @@ def test_a_wrong_number_is_noticed():
     assert is_among("0.35", [0.3549])
     assert is_among("35.5", [0.3549])
     assert not is_among("0.36", [0.3549])
+
+
+def test_a_wrong_pair_is_noticed():
+    """A mean beside the error of another one, with the other sign, or out of another column."""
+    rows = Rows({"t": [["a", "b", "-0.35", "0.02", "0.7"], ["a", "c", "0.11", "0.03", "0.9"]]})
+    assert are_side_by_side(("−", "0.35", "0.02"), rows)
+    assert not are_side_by_side(("+", "0.35", "0.02"), rows)
+    assert not are_side_by_side(("", "0.35", "0.03"), rows)
+    assert are_related("0.02", "0.03", rows)
+    assert not are_related("0.02", "0.9", rows)

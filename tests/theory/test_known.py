@@ -52,6 +52,17 @@ def test_several_rare_classes_have_a_proven_optimum():
     found = [(solved.columns[y == j] == j).mean() for j in (1, 2)]
     assert solved.value == pytest.approx(solved.bound)
     assert sum(found) == pytest.approx(solved.value / len(X), abs=0.03)
+    # On other items, the same prices bound what any rule within both capacities finds.
+    X, _ = classes.sample(50_000, random_state=1)
+    gains, capacities = classes.posterior(X)[:, 1:] / [0.06, 0.04], np.array([0.06, 0.04])
+    surplus = np.maximum(gains - solved.prices, 0).max(axis=1)
+    most = surplus.mean() + solved.prices @ capacities
+    best = np.argmax(gains - solved.prices, axis=1)
+    rates = np.bincount(best[surplus > 0], minlength=2) / len(X)
+    reached = gains[np.arange(len(X)), best][surplus > 0].sum() / len(X)
+    reached -= solved.prices @ np.maximum(rates - capacities, 0)  # what is over is paid for
+    error = surplus.std() / len(X) ** 0.5
+    assert most - 6 * error <= reached <= most + 1e-12
 
 
 @pytest.mark.parametrize(
