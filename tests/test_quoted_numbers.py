@@ -36,6 +36,7 @@ WITH_ERROR = re.compile(r"(?<![\w.])([+−-]?)\**(\d*\.?\d+)\**\s±\s(\d*\.?\d+)
 COUNT = re.compile(r"(?<![\w.,])\d+ of \d+(?![\w.,]*\d)")
 WHOLE = re.compile(r"(?<![\w.,^:/-])(?:\d{1,3}(?:,\d{3})+|\d{3,})(?![\w.,:/-]*\d)")
 ROUND = 100
+KEEL = re.compile(r"(\d+) [|/] (\d+) [|/] (\d+)(?: \||,) ([+−][\d.]+) ± ([\d.]+) \|")
 ROUNDING = 1e-9
 #: By page and section: versions, numbers of sections and papers, settings, examples.
 NOT_MEASURED = {
@@ -405,6 +406,53 @@ def test_a_count_is_in_one_cell(key):
     assert [each for each in counts if not re.search(rf"(?<!\d){each}(?!\d)", text)] == []
 
 
+@pytest.mark.parametrize("page", ["appendix/aware-study.md", "how-to/aware.md"])
+def test_sets_of_keel_are_won_as_often_as_the_table_says(page):
+    """Won, tied and lost stand beside the mean difference and its error, in one row."""
+    outcomes = named_rows("aware/keel_outcomes.csv")
+    table = {
+        (*(row[name] for name in ("won", "tied", "lost")), *three_digits(row)) for row in outcomes
+    }
+    quoted = KEEL.findall((ROOT / "docs" / page).read_text())
+    assert len(quoted) > 3
+    assert [each for each in quoted if each not in table] == []
+
+
+def three_digits(row):
+    """Return mean and error of a row as the pages have them."""
+    return f"{float(row['mean']):+.3f}".replace("-", "−"), f"{float(row['error']):.3f}"
+
+
+#: Rows of the credit data by the name that a page uses.
+AHEAD = {
+    "recommended forest": ("forest", "aware", "forest"),
+    "recommended boosting": ("boosting", "aware", "boosting"),
+    "logistic regression": ("linear", "detection", "logistic"),
+    "`MLPClassifier`": ("network", "lagrangian", "MLPClassifier"),
+    "SVM cut at the capacity": ("svm", "aware", "g_b"),
+}
+
+
+def test_aware_models_are_ahead_as_often_as_the_table_says():
+    """By any difference, and by more than two standard errors."""
+    page = (ROOT / "docs" / "how-to" / "aware.md").read_text()
+    rows = named_rows("aware/credit_differences.csv")
+    quoted = re.findall(r"\| ([^|]*) \| (\d+) of (\d+), (\d+) clear \|", page)
+    assert {name for name, *_ in quoted} == set(AHEAD)
+    for name, *counts in quoted:
+        ratios_of = [
+            float(row["mean"]) / float(row["error"])
+            for row in rows
+            if (row["family"], row["method"], row["against"], row["value"]) == (*AHEAD[name], "M")
+        ]
+        clear = sum(each > 2 for each in ratios_of)
+        assert [int(each) for each in counts] == [
+            sum(r > 0 for r in ratios_of),
+            len(ratios_of),
+            clear,
+        ]
+
+
 def docstrings():
     """Return what the docstrings of the package say, without examples and names."""
     for path in sorted((ROOT / "src").rglob("*.py")):
@@ -418,6 +466,12 @@ def test_docstrings_quote_no_results():
     text = "\n".join(docstrings())
     assert set(PERCENT.findall(text)) == IN_DOCSTRINGS
     assert "±" not in text
+    assert (
+        re.findall(
+            r"\bin \w+ of (?:all )?\w+ settings|\bsettings, clearly|\b[Oo]n \d+ .*sets", text
+        )
+        == []
+    )
 
 
 def test_a_range_and_points_are_numbers_too():

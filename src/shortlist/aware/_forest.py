@@ -97,12 +97,10 @@ class CapacityAwareForestClassifier(CapacityAwareBase):
     these scores for the threshold, too, which takes one fit. Such a score comes from about a third
     of the trees, and guarantees are then approximate.
 
-    On credit-default data it detected clearly more than the recommended forest of
-    :func:`~shortlist.learners.make_learner` in seven of twelve settings, and clearly less in none.
-    On 19 sets of KEEL it detected more on twelve and less on one; at the top of the test batch,
-    more on fifteen and less on none. With 40 rare items to learn from, small leaves sometimes win
-    by chance; if the noise is known to be large, use ``fall_back=False``. See
-    `docs/appendix/aware-study.md`.
+    On credit-default data, and on most sets of KEEL, it detected more than the former recommended
+    forest of :func:`~shortlist.learners.make_learner`; `docs/appendix/aware-study.md` says how
+    often. With 40 rare items to learn from, small leaves sometimes win by chance; if the noise is
+    known to be large, use ``fall_back=False``.
 
     Each split of a random tree chooses among six of ten features with large leaves, and with small
     ones among the square root of their number. Extremely randomised trees choose among all

@@ -161,9 +161,8 @@ class CapacityAwareLinearClassifier(CapacityAwareBase):
     the flagged rate solved for at each step. It is not convex; the search starts from logistic
     regression.
 
-    On credit-default data it detected more than logistic regression in all of twelve settings,
-    clearly so in ten. On 19 imbalanced sets of KEEL it won on one, tied on 16 and lost on two; see
-    `docs/appendix/aware-study.md`.
+    On credit-default data it detected more than logistic regression; on most sets of KEEL, the two
+    were equal. See `docs/appendix/aware-study.md`.
 
     Examples
     --------

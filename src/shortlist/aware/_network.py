@@ -90,11 +90,10 @@ class CapacityAwareNetworkClassifier(CapacityAwareBase):
 
     Notes
     -----
-    On credit-default data it detected clearly more than scikit-learn's network of the same size,
-    cut at the same capacity, in ten of twelve settings, and on 19 imbalanced sets of KEEL it won
-    on nine and lost on none. Most of that is due to the weight decay: against the same network with
-    ``max_iter=0``, which ignores the capacity, it clearly won in two settings and on one set, and
-    lost on one set. See `docs/appendix/aware-study.md`.
+    On credit-default data it detected more than scikit-learn's network of the same size, cut at the
+    same capacity, and on the sets of KEEL as much or more. Most of that is due to the weight decay:
+    the same network with ``max_iter=0``, which ignores the capacity, is hardly worse. See
+    `docs/appendix/aware-study.md`.
 
     On one machine, the same seed gives the same weights. Of more than 50,000 items, a stratified
     sample trains the networks.

@@ -121,10 +121,9 @@ class CapacityAwareSVC(CapacityAwareBase):
     from items that had no part in the choice, and every guarantee holds.
 
     Few support vectors help where classes overlap and a full machine ranks badly: on credit-default
-    data they detected more than a full machine cut at the capacity in all of twelve settings. On 19
-    sets of KEEL, most of them well separated, the ranking was better on six and worse on none. At
-    the threshold, which comes from fewer items, both were equal on average. See
-    `docs/appendix/aware-study.md`.
+    data they detected more than a full machine cut at the capacity. On the sets of KEEL, most of
+    which are well separated, the ranking was as good or better; at the threshold, which comes from
+    fewer items, both were equal on average. See `docs/appendix/aware-study.md`.
 
     Examples
     --------
