@@ -28,7 +28,7 @@ from shortlist.thresholds._bands import (
 from shortlist.thresholds.guarantees import (
     Place,
     _overrun_probability,
-    confident_k,
+    confident_place,
     keeps_multiple,
     next_batch_place,
 )
@@ -141,7 +141,7 @@ def any_capacity():
         massart = int(np.floor(n * (float(c) - np.sqrt(np.log(1 / ERROR) / 2 / n))))
         for rule, k, error in (
             ("band", simultaneous_place(n, share, error=ERROR).k, together),
-            ("one capacity", confident_k(n, share, error=ERROR), all_levels),
+            ("one capacity", confident_place(n, share, error=ERROR).k, all_levels),
             ("DKW", max(massart, -1), ""),
         ):
             use = (k + 1) / (n + 1) / float(c)
@@ -179,7 +179,7 @@ def _walks(n, prevalence, b, trials):
             passed = test(found, steps - found, n_rare, n, b, lots)
             k = int(passed.size if passed.all() else np.argmin(passed)) - 1
             rates[name].append(_rate(scores[order], k, prevalence))
-        known = confident_k(n, b * Fraction(str(prevalence)), error=ERROR)
+        known = confident_place(n, b * Fraction(str(prevalence)), error=ERROR).k
         rates["prevalence known"].append(_rate(scores[order], known, prevalence))
     return {name: np.array(found) for name, found in rates.items()}
 

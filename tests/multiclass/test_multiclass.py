@@ -25,7 +25,7 @@ from shortlist import Capacity, CapacityClassifier, MulticlassCapacityClassifier
 from shortlist.exceptions import CapacityError, InsufficientCalibrationWarning
 from shortlist.multiclass._capacities import JointCapacities
 from shortlist.multiclass._rule import JointRule, JointSample
-from shortlist.thresholds.guarantees import confident_k
+from shortlist.thresholds.guarantees import confident_place
 
 TWO = {1: Capacity.fraction(0.02), 2: Capacity.fraction(0.01)}
 
@@ -217,7 +217,7 @@ def test_a_class_without_enough_items_does_not_compete(items):
         model = fitted(X, y, guarantee="confident", capacities=tiny)
     half = np.random.default_rng(0).permutation(2_000)[1_000:]
     flagged = model.rule_.decide(model.rule_.sample.take(half))[0]
-    assert (flagged == 1).sum() <= confident_k(1_000, Fraction(1, 50), error=0.05 / 2)
+    assert (flagged == 1).sum() <= confident_place(1_000, Fraction(1, 50), error=0.05 / 2).k
     assert not (model.predict(new) == 2).any()
 
 

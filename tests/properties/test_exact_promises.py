@@ -36,6 +36,11 @@ from shortlist.thresholds.terms import Terms
 TENTH = Fraction(1, 10)
 
 
+def confident_k(found, error):
+    """Return how many of its calibration scores a threshold for a fifth may surely flag."""
+    return guarantees.confident_place(found.n_calibration, Fraction(1, 5), error=error).k
+
+
 def binomial_cdf(k, n, p):
     """Return the distribution function of a binomial, exactly."""
     return sum(math.comb(n, i) * p**i * (1 - p) ** (n - i) for i in range(k + 1))
@@ -60,7 +65,7 @@ def test_expected_rule():
     """The largest k with (k + 1) / (n + 1) at most c."""
     for n in range(40):
         allowed = [k for k in range(-1, n) if Fraction(k + 1, n + 1) <= TENTH]
-        assert guarantees.expected_k(n, TENTH) == max(allowed)
+        assert guarantees.expected_place(n, TENTH).k == max(allowed)
     assert guarantees.plug_in_k(100, Fraction(29, 100)) == 29
     assert guarantees.plug_in_k(100, Fraction(0)) == -1
 
@@ -71,7 +76,7 @@ def test_confident_rule(error):
     for n in (5, 28, 29, 30, 60):
         chances = [float(binomial_cdf(k, n, TENTH)) for k in range(n)]
         allowed = [k for k, chance in enumerate(chances) if chance <= error]
-        assert guarantees.confident_k(n, TENTH, error=error) == max(allowed, default=-1)
+        assert guarantees.confident_place(n, TENTH, error=error).k == max(allowed, default=-1)
 
 
 def test_next_batch_rule():
@@ -267,12 +272,16 @@ def test_segments_share_the_error(overall):
     ).fit(X, y, segments=segments)
     n_limits = 3 + (overall is not None)
     for found in model.rule_.segment_calibrations.values():
-        exact = guarantees.confident_k(found.n_calibration, Fraction(1, 5), error=0.1 / n_limits)
+        exact = guarantees.confident_place(
+            found.n_calibration, Fraction(1, 5), error=0.1 / n_limits
+        ).k
         assert found.k == exact
-        assert found.k < guarantees.confident_k(found.n_calibration, Fraction(1, 5), error=0.1)
+        assert found.k < confident_k(found, 0.1)
     if overall is not None:
         (found,) = model.rule_.calibrations
-        exact = guarantees.confident_k(found.n_calibration, Fraction(1, 5), error=0.1 / n_limits)
+        exact = guarantees.confident_place(
+            found.n_calibration, Fraction(1, 5), error=0.1 / n_limits
+        ).k
         assert found.k == exact
 
 
@@ -293,9 +302,9 @@ def test_several_classes_share_the_error():
     classes = {"a": tenth, "b": tenth, "c": None, "d": Capacity.fraction(0)}
     rule = joint_rule(800, classes, total=tenth, segments=segments)
     (of_segment,) = rule.overall.segment_calibrations.values()
-    k = guarantees.confident_k(400, TENTH, error=0.05)
+    k = guarantees.confident_place(400, TENTH, error=0.05).k
     assert [rule.classes[0].calibrations[0].k, rule.overall.calibrations[0].k] == [k, k]
-    assert of_segment.k == k < guarantees.confident_k(400, TENTH, error=0.2)
+    assert of_segment.k == k < guarantees.confident_place(400, TENTH, error=0.2).k
 
 
 @pytest.mark.parametrize("limit", ["class", "total", "segment"])
@@ -337,7 +346,7 @@ def test_half_of_the_error_pays_for_unknown_prevalences():
     found = rule.classes[0].calibrations[0]
     bound = clopper_pearson_lower(80, 960, error=0.05)
     assert found.capacity_fraction == pytest.approx(bound)
-    assert found.k == guarantees.confident_k(400, Fraction(float(bound)), error=0.05)
+    assert found.k == guarantees.confident_place(400, Fraction(float(bound)), error=0.05).k
 
 
 def test_holm():

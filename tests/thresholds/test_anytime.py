@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 
 from shortlist import Capacity, CapacityClassifier, Worth, calibrate_threshold
 from shortlist.exceptions import CapacityError
-from shortlist.thresholds.guarantees import anytime_place, confident_k, largest
+from shortlist.thresholds.guarantees import anytime_place, confident_place, largest
 from shortlist.thresholds.samples import CalibrationSample
 from shortlist.thresholds.terms import Terms
 
@@ -42,7 +42,7 @@ def test_no_calibration_of_a_growing_sample_is_over(c, error):
 
 def test_the_promise_of_each_calibration_does_not_add_up():
     """Under "confident", some calibration is over in far more than 5 % of all samples."""
-    over = chance_of_ever(lambda n: confident_k(n, Fraction(1, 10), error=0.05), 0.1, 500)
+    over = chance_of_ever(lambda n: confident_place(n, Fraction(1, 10), error=0.05).k, 0.1, 500)
     assert over > 0.2
 
 

@@ -36,8 +36,8 @@ def test_each_rule_leaves_the_published_number_of_scores(n, c):
     c_exact = Fraction(c)
     found = (
         rules.plug_in_k(n, c_exact),
-        rules.expected_k(n, c_exact),
-        rules.confident_k(n, c_exact, error=0.05),
+        rules.expected_place(n, c_exact).k,
+        rules.confident_place(n, c_exact, error=0.05).k,
         rules.next_batch_place(n, int(1000 * c_exact), 1000, error=0.05).k,
     )
     assert found == PUBLISHED_K[n, c]
@@ -48,7 +48,7 @@ def test_each_rule_leaves_the_published_number_of_scores(n, c):
 def test_rules_are_the_largest_that_keep_their_promise(n, c):
     """k keeps it and k + 1 would not, by the distribution of the rate itself."""
     c_exact = Fraction(c)
-    k = rules.confident_k(n, c_exact, error=0.05)
+    k = rules.confident_place(n, c_exact, error=0.05).k
     assert k < 0 or stats.beta.sf(float(c), k + 1, n - k) <= 0.05
     assert stats.beta.sf(float(c), k + 2, n - k - 1) > 0.05
     k = rules.next_batch_place(n, int(200 * c_exact), 200, error=0.05).k

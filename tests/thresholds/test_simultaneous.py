@@ -16,7 +16,7 @@ from shortlist.thresholds._bands import (
     simultaneous_interval,
     simultaneous_place,
 )
-from shortlist.thresholds.guarantees import Place, confident_k
+from shortlist.thresholds.guarantees import Place, confident_place
 
 
 def first_passages(n, places, bounds):
@@ -76,7 +76,7 @@ SIMULTANEOUS_AND_POINTWISE = {
 def test_looking_first_costs_a_few_places(n, c):
     """The price of choosing the capacity after looking."""
     c = Fraction(c)
-    found = simultaneous_place(n, c, error=0.05).k, confident_k(n, c, error=0.05)
+    found = simultaneous_place(n, c, error=0.05).k, confident_place(n, c, error=0.05).k
     assert found == SIMULTANEOUS_AND_POINTWISE[n, str(float(c))]
 
 
@@ -87,7 +87,7 @@ def test_larger_capacities_never_flag_less_and_never_more_than_pointwise(n):
     found = [simultaneous_place(n, c, error=0.05).k for c in fractions]
     assert found == sorted(found)
     pairs = zip(found, fractions, strict=True)
-    assert all(k <= confident_k(n, c, error=0.05) for k, c in pairs)
+    assert all(k <= confident_place(n, c, error=0.05).k for k, c in pairs)
     assert found[-1] == n
 
 

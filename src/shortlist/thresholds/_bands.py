@@ -36,7 +36,7 @@ from scipy.special import betaincinv, gammaln
 
 from .._core.arrays import Rows
 from .._core.intervals import Interval
-from .guarantees import Place, confident_k
+from .guarantees import Place, last_place
 
 _STATES = 10.0  # standard deviations of a Poisson count kept; less than 1e-18 lies beyond
 _NEGLIGIBLE = 40
@@ -46,12 +46,7 @@ def simultaneous_place(n: int, c: Fraction, *, error: float) -> Place:
     """Return the place whose rate is bounded by `c`, for all `c` at once up to `error`."""
     if c >= 1 or c == 0:
         return Place(n if c else -1)
-    k = confident_k(n, c, error=local_level(n, error))
-    if k >= 0:
-        places = bounded_places(n)
-        k = int(places[np.searchsorted(places, k, side="right") - 1])
-    low, high = _bound(k, n, error), _bound(k + 1, n, error)
-    return Place(k, min(max((float(c) - low) / (high - low) - 1e-9, 0.0), 1.0))
+    return last_place(n, lambda place: _upper(place, n, error), float(c))
 
 
 def simultaneous_interval(place: Place, n_flagged: int, n: int, *, error: float) -> Interval:
@@ -62,8 +57,13 @@ def simultaneous_interval(place: Place, n_flagged: int, n: int, *, error: float)
     `n_flagged`-th. Its lower bound mirrors the upper one of place n - `n_flagged`.
     """
     low = 1 - _bound(n - n_flagged, n, error / 2, mirrored=True) if n_flagged else 0.0
-    upper, lower = _bound(place.k, n, error / 2), _bound(place.k + 1, n, error / 2)
-    return Interval(low, (1 - place.share) * upper + place.share * lower)
+    return Interval(low, _upper(place, n, error / 2))
+
+
+def _upper(place: Place, n: int, error: float) -> float:
+    """Return the bound of the rate of a threshold."""
+    upper, lower = (_bound(k, n, error) for k in (place.k, place.k + 1))
+    return (1 - place.share) * upper + place.share * lower
 
 
 def _bound(k: int, n: int, error: float, *, mirrored: bool = False) -> float:

@@ -50,38 +50,39 @@ def plug_in_k(n: int, c: Fraction) -> int:
 
 def plug_in_place(n: int, c: Fraction) -> Place:
     """Return the rule of the paper, unless even the highest score is over capacity on average."""
-    return Place(plug_in_k(n, c) if expected_k(n, c) >= 0 else -1)
-
-
-def expected_k(n: int, c: Fraction) -> int:
-    """Return the largest k with E[U_(k+1)] = (k + 1) / (n + 1) at most `c`."""
-    return math.floor((n + 1) * c) - 1
+    return Place(plug_in_k(n, c) if expected_place(n, c).k >= 0 else -1)
 
 
 def expected_place(n: int, c: Fraction) -> Place:
     """Make the expected flag rate, (k + 1 + s) / (n + 1), equal to `c`."""
-    k = expected_k(n, c)
+    k = math.floor((n + 1) * c) - 1
     rest = (n + 1) * c - (k + 1)
     return Place(min(k, n), math.floor(rest * 2**53) / 2**53)  # a lot has 53 digits
 
 
-def confident_k(n: int, c: Fraction, *, error: float) -> int:
-    """Return the largest k with P(U_(k+1) > c) at most `error`.
+def last_place(n: int, law: Callable[[Place], float], most: float) -> Place:
+    """Return the last place at which a number, which grows from place to place, is at most `most`.
+
+    With a chance to err, this is the error of a test, and all of it is used.
+    """
+    k = largest(lambda k: law(Place(k)) <= most, n)
+    if k == n:
+        return Place(n)
+
+    def excess(share: float) -> float:
+        return law(Place(k, share)) - most
+
+    share = 1.0 if excess(1.0) <= 0 else float(brentq(excess, 0.0, 1.0, xtol=1e-9))
+    return Place(k, max(share - 1e-8, 0.0))  # no rounding makes it too large
+
+
+def confident_place(n: int, c: Fraction, *, error: float) -> Place:
+    """Make P(R > c) equal to `error`.
 
     P(U_(k+1) > c) = P(Binomial(n, c) <= k): the order-statistic rule of Tong, Feng and Li,
     Science Advances 4 (2018) eaao1659, with the flag rate in place of the type I error.
     """
-    if c >= 1:
-        return n
-    return largest(lambda k: stats.binom.cdf(k, n, float(c)) <= error, n - 1)
-
-
-def confident_place(n: int, c: Fraction, *, error: float) -> Place:
-    """Make P(R > c) equal to `error`."""
-    k = confident_k(n, c, error=error)
-    if k == n or c == 0:
-        return Place(k)
-    return Place(k, _largest_share(lambda share: exceedance(Place(k, share), n, c), error))
+    return last_place(n, lambda place: exceedance(place, n, c), error)
 
 
 def shortfall_place(n: int, c: Fraction, *, error: float) -> Place:
@@ -89,11 +90,7 @@ def shortfall_place(n: int, c: Fraction, *, error: float) -> Place:
 
     That mean is subadditive: at most (1 - s) times that of U_(k+1), plus s times that of U_(k+2).
     """
-    k = largest(lambda k: tail_mean(Place(k), n, error=error) <= c, n)
-    if k == n:
-        return Place(k)
-    low, high = (tail_mean(Place(each), n, error=error) for each in (k, k + 1))
-    return Place(k, _safe((float(c) - low) / (high - low)))
+    return last_place(n, lambda place: tail_mean(place, n, error=error), float(c))
 
 
 def next_batch_place(
@@ -105,16 +102,11 @@ def next_batch_place(
     They share one threshold with one rate: if its uncertainty is what matters, because batches are
     larger than the calibration sample, many of them cost little more than one.
     """
-    if max_flags >= batch:
-        return Place(n)
-    if max_flags == 0:
-        return Place(-1)
-
-    def overrun(k: int, share: float = 0.0) -> float:
-        return _overrun_probability(Place(k, share), n, max_flags, batch, n_batches)
-
-    k = largest(lambda k: overrun(k) <= error, n - 1)
-    return Place(k, _largest_share(lambda share: overrun(k, share), error))
+    if max_flags == 0 or max_flags >= batch:
+        return Place(n if max_flags else -1)
+    return last_place(
+        n, lambda place: _overrun_probability(place, n, max_flags, batch, n_batches), error
+    )
 
 
 def anytime_place(n: int, c: Fraction, *, error: float) -> Place:
@@ -229,7 +221,7 @@ def exceedance(place: Place, n: int, c: float | Fraction) -> float:
     """
     c, (k, share) = float(c), place
     if share == 0:
-        return float(k >= n) if k in (-1, n) else float(stats.beta.sf(c, k + 1, n - k))
+        return float(k >= n and c < 1) if k in (-1, n) else float(stats.beta.sf(c, k + 1, n - k))
     gaps, weights = _gap_nodes(n - k - 1, c / share)
     least = np.clip((c - share * gaps) / np.maximum(1 - share * gaps, 1e-300), 0, 1)
     beyond = 1 - weights.sum()  # gaps so large that R > c whatever A is
@@ -323,15 +315,3 @@ def _gap_nodes(n_below: int, limit: float = 1.0, n_panels: int = 8) -> tuple[Dou
         last = min(last, -n_below * math.log1p(-limit))
     nodes, weights = _panels(0.0, last, n_panels)
     return -np.expm1(-nodes / n_below), weights * np.exp(-nodes)
-
-
-def _largest_share(chance: Callable[[float], float], error: float) -> float:
-    """Return the largest share for which a chance, which grows with it, is at most `error`."""
-    if chance(1.0) <= error:
-        return _safe(1.0)
-    return _safe(float(brentq(lambda share: chance(share) - error, 0.0, 1.0, xtol=1e-9)))
-
-
-def _safe(share: float) -> float:
-    """Return a share that no rounding has made too large."""
-    return min(max(share - 1e-8, 0.0), 1.0)
