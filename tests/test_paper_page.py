@@ -124,6 +124,7 @@ def test_links_lead_to_a_heading(target):
 @pytest.mark.parametrize(("number", "line", "shown_by"), ROWS, ids=lambda value: str(value)[:30])
 def test_a_line_runs_and_what_shows_it_exists(names, number, line, shown_by):
     """A line of Python gives something; a command names a study, and a figure that it draws."""
+    assert shown_by.startswith(("tests/", "studies/"))
     assert (ROOT / shown_by).exists()
     if line.startswith("python -m "):
         module, *rest = line.removeprefix("python -m ").split()

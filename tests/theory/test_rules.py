@@ -36,6 +36,15 @@ def test_the_worked_example(mu):
     assert rule.flagged_fraction == pytest.approx(0.02, abs=1e-12)
 
 
+@pytest.mark.parametrize("b", [0.5, 1, 3])
+def test_it_is_the_most_powerful_test_of_its_size(b):
+    """The lemma of Neyman and Pearson: the test that rejects with its size above one level."""
+    rule = optimal(stats.norm(2), stats.norm(), b=b)
+    level = stats.norm.isf(1 - rule.specificity)
+    assert rule.region == [(pytest.approx(level, abs=1e-9), math.inf)]
+    assert rule.sensitivity == pytest.approx(stats.norm.sf(level - 2), abs=1e-9)
+
+
 def test_a_region_of_two_intervals():
     """With equal centres the ratio peaks on both sides."""
     rule = optimal(stats.norm(), stats.cauchy(0))
