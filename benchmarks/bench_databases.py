@@ -3,9 +3,10 @@
     python benchmarks/bench_databases.py                     # 10**6 rows, a server of its own
     python benchmarks/bench_databases.py --rows 100000 --address postgresql://ann@db.example/office
 
-`shortlist flag` runs in a process of its own for each way, and both ways must decide alike. Ratios
-are those of the database to the file. Without an address, a server is started in a temporary
-folder, if PostgreSQL is installed; its own time and memory are not counted.
+`shortlist flag` runs in a process of its own for each way, in turns, and both ways must decide
+alike. Costs are the medians of the rounds; ratios are those of the database to the file. Without an
+address, a server is started in a temporary folder, if PostgreSQL is installed; its own time and
+memory are not counted.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -84,13 +86,14 @@ def load(address: str, table: str, path: Path) -> None:
 
 
 def check(address: str, table: str, flags: Path) -> None:
-    """Raise an error unless both ways have decided alike."""
+    """Raise an error unless both ways have decided alike, and drop the table of answers."""
     import psycopg
 
     decided = pq.read_table(flags).to_pydict()
     want = dict(zip(decided["case"], decided["flagged"], strict=True))
     with psycopg.connect(address) as link:
         found = dict(link.execute(f'SELECT "case", flagged FROM {table}').fetchall())
+        link.execute(f"DROP TABLE {table}")
     if found != want:
         raise SystemExit("the two ways decide differently")
 
@@ -99,8 +102,10 @@ def main() -> None:
     """Print what both ways took, and their ratios."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=10**6)
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--address")
     given = parser.parse_args()
+    costs: dict[str, list[Cost]] = {"Parquet": [], "PostgreSQL": []}
     with tempfile.TemporaryDirectory() as name, database(given.address) as address:
         folder = Path(name)
         make_rows(20_000, 0).to_csv(folder / "fit.csv", index=False)
@@ -110,14 +115,20 @@ def main() -> None:
         rows, flags, table = folder / "rows.parquet", folder / "flags.parquet", "shortlist_bench"
         write_rows(rows, given.rows)
         load(address, table, rows)
-        file = flag(folder / "m.model", str(rows), str(flags))
-        base = flag(folder / "m.model", f"{address}#{table}", f"{address}#{table}_flags")
-        check(address, f"{table}_flags", flags)
-    print(f"{given.rows:,} rows, the same decisions")
-    for name, cost in (("Parquet", file), ("PostgreSQL", base)):
-        print(f"{name:>11}: {cost[0]:.1f} s, processor {cost[1]:.1f} s, {cost[2]:,.0f} MB at most")
-    ratios = [b / f for b, f in zip(base, file, strict=True)]
-    print(f"     ratios: time {ratios[0]:.2f}, processor {ratios[1]:.2f}, memory {ratios[2]:.2f}")
+        for _ in range(given.rounds):
+            costs["Parquet"].append(flag(folder / "m.model", str(rows), str(flags)))
+            answers = f"{address}#{table}_flags"
+            costs["PostgreSQL"].append(flag(folder / "m.model", f"{address}#{table}", answers))
+            check(address, f"{table}_flags", flags)
+    print("| rows | from and to | seconds | processor, s | peak memory, MB |")
+    print("| --- | --- | --- | --- | --- |")
+    medians = {
+        way: [statistics.median(each) for each in zip(*costs[way], strict=True)] for way in costs
+    }
+    for way, (seconds, processor, megabytes) in medians.items():
+        print(f"| {given.rows:,} | {way} | {seconds:.1f} | {processor:.1f} | {megabytes:,.0f} |")
+    ratios = [base / file for file, base in zip(*medians.values(), strict=True)]
+    print(f"| {given.rows:,} | ratio | {' | '.join(f'{each:.2f}' for each in ratios)} |")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Kill `shortlist stream --kafka` at random moments, and count broken promises.
 
-    python tools/kafka_faults.py --kills 200
+    python tools/kafka_faults.py --kills 200 --csv studies/service/kafka.csv
 
 A broker runs in a process of its own: the one that Kafka's client library brings for tests, which
 speaks the real protocol over a socket, with four partitions. Every life of the stream is a process
@@ -16,6 +16,7 @@ answers, if a message gets none, or if a case is decided twice.
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import os
 import random
@@ -185,11 +186,22 @@ class Run:
         }
 
 
+def write_line(path: Path, line: dict[str, int]) -> None:
+    """Append the numbers of a run to a table."""
+    is_new = not path.exists()
+    with path.open("a", newline="") as file:
+        writer = csv.DictWriter(file, line, lineterminator="\n")
+        if is_new:
+            writer.writeheader()
+        writer.writerow(line)
+
+
 def main() -> None:
     """Run from the command line."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--csv", type=Path, help="append a line to this file")
     parser.add_argument("--broker", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.broker:
@@ -209,6 +221,8 @@ def main() -> None:
         summary = run.summary(given.kills)
         run.broker.kill()
     print(json.dumps(summary, indent=1))
+    if given.csv is not None:
+        write_line(given.csv, {"seed": given.seed, **summary})
     broken = ("periods over", "contradictions", "answered otherwise than decided")
     broken += ("cases without an answer", "cases decided twice", "cases lost")
     sys.exit(any(summary[name] for name in broken))

@@ -4,6 +4,7 @@ import importlib.util
 import shutil
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pandas as pd
@@ -118,8 +119,14 @@ def test_the_dag_of_airflow_tries_late_days_again(monkeypatch):
     """A failure that trying again would not mend is final."""
     pytest.importorskip("airflow.sdk")
     from airflow.sdk.exceptions import AirflowException, AirflowFailException
+    from airflow.timetables.base import TimeRestriction
 
     module = loaded("airflow_dag")
+    since = datetime(2026, 11, 18, 5, tzinfo=UTC)
+    night = module.NIGHTLY.next_dagrun_info(
+        last_automated_data_interval=None, restriction=TimeRestriction(since, None, True)
+    )
+    assert (night.run_after.day, night.logical_date.day) == (20, 19)  # `ds` is the day before
     task = module.shortlist_nightly().get_task("flag")
     assert task.retries == 40
     ends = {0: None, 75: AirflowException, 4: AirflowFailException}

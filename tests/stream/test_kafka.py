@@ -152,6 +152,25 @@ def test_an_unreachable_broker_is_an_error(monkeypatch):
         first_batch(Kafka("127.0.0.1:9/cases", {}))
 
 
+def test_a_partition_without_a_leader_is_an_error(broker, monkeypatch):
+    """As when one of several brokers is down."""
+    producer, address = broker
+    producer.produce("led", b"0", partition=0)
+    producer.flush(10)
+    source = Kafka(f"{address}/led", {})
+
+    class Leaderless:
+        incremental_assign = None
+        list_topics = source._consumer.list_topics
+
+        def get_watermark_offsets(self, *given):
+            raise confluent_kafka.KafkaException(confluent_kafka.KafkaError(5))
+
+    monkeypatch.setattr(source, "_consumer", Leaderless())
+    with pytest.raises(OSError, match="Kafka cannot be reached: Broker: Leader not available"):
+        first_batch(source)
+
+
 def test_answers_that_the_broker_does_not_take_are_an_error(monkeypatch):
     """They are sent again after the next start."""
     monkeypatch.setattr(kafka, "_SECONDS", 0.2)

@@ -1,6 +1,7 @@
 """Tables of databases: read as files are, and answers that are appended whole or not at all."""
 
 import datetime
+import os
 import signal
 import subprocess
 import sys
@@ -22,12 +23,17 @@ from shortlist.tables.fit import read_to_fit
 from shortlist.tables.read import open_table, read_whole
 from tests.service.helpers import running_postgres
 
+#: The address of another database, which is empty, to be tested as well, such as
+#: mysql+pymysql://ann:secret@127.0.0.1/office?init_command=SET%20sql_mode='ANSI_QUOTES'
+ELSEWHERE = os.environ.get("SHORTLIST_TEST_DATABASE")
+
 
 def run(url, statement, rows=None):
     """Run a statement, with each of some rows; return what it finds."""
-    # SQLAlchemy translates the errors of its own calls alone.
-    address = DatabaseTable(f"{url.replace('+pysqlite', '')}#any")
+    address = DatabaseTable(f"{url}#any")
     with databases._connected(address, writes=True) as connection:
+        if address.system == "other":
+            return run_elsewhere(connection, statement, rows)
         cursor = connection.cursor()
         if rows is not None:
             mark = "%s" if address.system == "postgresql" else "?"
@@ -37,6 +43,15 @@ def run(url, statement, rows=None):
         found = cursor.fetchall() if statement.startswith("SELECT") else []
         connection.commit()
         return found
+
+
+def run_elsewhere(connection, statement, rows):
+    """Do the same through SQLAlchemy."""
+    connection.execution_options(no_parameters=rows is None)
+    found = connection.exec_driver_sql(statement.replace("?", "%s"), rows)
+    found = [tuple(row) for row in found] if statement.startswith("SELECT") else []
+    connection.commit()
+    return found
 
 
 def write(url, table, frame):
@@ -57,16 +72,29 @@ def server():
         yield server
 
 
-@pytest.fixture(scope="module", params=["sqlite", "duckdb", "postgresql", "sqlite+pysqlite"])
+@pytest.fixture(
+    scope="module",
+    params=[
+        "sqlite",
+        "duckdb",
+        "postgresql",
+        "postgresql+psycopg",
+        *(["elsewhere"] * bool(ELSEWHERE)),
+    ],
+)
 def url(request, cases, new_cases, tmp_path_factory):
     """Return the address of a database of each kind, with the tables of cases."""
     folder = tmp_path_factory.mktemp("database")
-    if request.param == "postgresql":
-        pytest.importorskip("psycopg")
-        address = request.getfixturevalue("server").new_database("office")
+    if request.param.startswith("postgresql"):
+        for name in ("psycopg", *["sqlalchemy"] * ("+" in request.param)):
+            pytest.importorskip(name)
+        database = f"office{len(request.param)}"
+        address = request.getfixturevalue("server").new_database(database)
+        address = address.replace("postgresql", request.param)
+    elif request.param == "elsewhere":
+        address = ELSEWHERE
     else:
-        modules = {"sqlite": "sqlite3", "duckdb": "duckdb", "sqlite+pysqlite": "sqlalchemy"}
-        pytest.importorskip(modules[request.param])
+        pytest.importorskip({"sqlite": "sqlite3"}.get(request.param, request.param))
         address = f"{request.param}:///{folder / 'office.db'}"
     write(address, "old_cases", pd.read_csv(cases, dtype={"vip": str}))
     write(address, "new_cases", pd.read_csv(new_cases, dtype={"vip": str}))
@@ -91,8 +119,8 @@ def test_lists_are_those_of_a_file(url, table_fit, new_cases, monkeypatch):
     """In chunks as well, and from a query."""
     monkeypatch.setattr(databases, "_CHUNK_ROWS", 100)
     expected = select_rows(table_fit.model, new_cases, count=20)
-    query = "select * from new_cases where 1 = 1;"
-    for where in ((f"{url}#new_cases",), (f"{url}#{query}",), (url, query)):
+    query = "select * from new_cases where 1 = 1"
+    for where in ((f"{url}#new_cases",), (f"{url}#{query};",), (url, f"{query} -- all")):
         listed = select_rows(table_fit.model, DatabaseTable(*where), count=20)
         assert [row["case"] for row in listed.rows] == [row["case"] for row in expected.rows]
 
@@ -221,16 +249,17 @@ with databases.append_whole(DatabaseTable(sys.argv[1])) as file:
 
 
 def test_a_killed_run_leaves_no_half_table(url):
-    """Neither rows nor the table that was made for them."""
-    if url.startswith("duckdb"):
-        pytest.skip("a file of DuckDB has one process at a time")
+    """Neither rows nor the table that was made for them; the next run writes all rows."""
     ended = subprocess.run([sys.executable, "-c", KILLED, f"{url}#fresh"], check=False)
     assert ended.returncode == -signal.SIGKILL
-    if "+" in url:  # a driver may commit the new table by itself, but no row
+    if url.startswith("mysql"):  # which commits a new table by itself, but no row
         assert run(url, "SELECT count(*) FROM fresh") == [(0,)]
-        return
-    with pytest.raises(OSError, match="fresh"):
-        run(url, "SELECT * FROM fresh")
+    else:
+        with pytest.raises(OSError, match="fresh"):
+            run(url, "SELECT * FROM fresh")
+    with databases.append_whole(DatabaseTable(f"{url}#fresh")) as file:
+        pq.write_table(pa.table({"case": [str(i) for i in range(100)]}), file)
+    assert sorted(int(case) for (case,) in run(url, 'SELECT "case" FROM fresh')) == [*range(100)]
 
 
 def test_types_are_exact(url):
@@ -239,10 +268,12 @@ def test_types_are_exact(url):
         pytest.skip("SQLite has no such types")
     if url.startswith("duckdb"):
         pytest.importorskip("pytz")
-    moment = datetime.datetime.fromisoformat("2024-05-31T02:30:00+02:00")
+    moment, with_zone = datetime.datetime.fromisoformat("2024-05-31T02:30:00+02:00"), "TIMESTAMPTZ"
+    if url.startswith("mysql"):
+        moment, with_zone = moment.astimezone(datetime.UTC).replace(tzinfo=None), "DATETIME"
     run(
         url,
-        "CREATE TABLE typed (price NUMERIC(12, 2), account NUMERIC(20, 0), seen TIMESTAMPTZ, "
+        f"CREATE TABLE typed (price NUMERIC(12, 2), account NUMERIC(20, 0), seen {with_zone}, "
         "day DATE, ok BOOLEAN, big BIGINT)",
     )
     row = ("12.10", 2**60 + 1, moment, moment.date(), True, 2**60 + 1)

@@ -5,13 +5,16 @@ from datetime import datetime, timedelta
 
 from airflow.sdk import dag, task
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.timetables.interval import CronDataIntervalTimetable
 
 LATE = 75
+# The run of the 19th is for the 18th; with a plain "15 4 * * *" it would be for the 19th.
+NIGHTLY = CronDataIntervalTimetable("15 4 * * *", timezone="UTC")
 
 
-@dag(schedule="15 4 * * *", start_date=datetime(2026, 1, 1), catchup=False)
+@dag(schedule=NIGHTLY, start_date=datetime(2026, 1, 1), catchup=False)
 def shortlist_nightly():
-    """Run the script for the day of the run: `airflow dags backfill` repeats old days."""
+    """Run the script for the day before: `airflow backfill create` repeats old days."""
 
     @task(retries=40, retry_delay=timedelta(minutes=15))
     def flag(ds=None):

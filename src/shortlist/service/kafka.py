@@ -74,8 +74,7 @@ class Kafka:
             messages = [each for each in self._consumer.consume(most, _POLL) if self._is_one(each)]
             if messages:
                 yield [self._line(each) for each in messages]
-                for each in messages:
-                    self.position[self._name(each.partition())] = each.offset() + 1
+                self.position |= {self._name(m.partition()): m.offset() + 1 for m in messages}
                 if len(messages) < most:
                     yield []
 
@@ -100,14 +99,14 @@ class Kafka:
         self._looked = time.monotonic()
         try:
             found = self._consumer.list_topics(self._topic, _SECONDS).topics[self._topic]
+            if found.error is not None:
+                raise OSError(f"Kafka has no topic {self._topic!r} to read: {found.error.str()}")
+            new = sorted(set(found.partitions) - self._known)
+            self._known.update(new)
+            if new:
+                self._consumer.incremental_assign([self._begin(number) for number in new])
         except self._client.KafkaException as error:
             raise OSError(f"Kafka cannot be reached: {error.args[0].str()}") from error
-        if found.error is not None:
-            raise OSError(f"Kafka has no topic {self._topic!r} to read: {found.error.str()}")
-        new = sorted(set(found.partitions) - self._known)
-        self._known.update(new)
-        if new:
-            self._consumer.incremental_assign([self._begin(number) for number in new])
 
     def _begin(self, number: int) -> Any:
         """Return where to read a partition: where it has been answered, or at its beginning."""

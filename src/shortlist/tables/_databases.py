@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import math
 import sqlite3
 import tempfile
@@ -22,13 +21,13 @@ from ._source import OpenTable
 
 _CHUNK_ROWS = 1 << 14
 _DRIVERS = {"postgresql": "psycopg", "duckdb": "duckdb", "other": "sqlalchemy"}
-#: Types of answers, by their names in Arrow.
+#: Types of answers, by their names in Arrow: in SQL, and as SQLAlchemy calls them.
 _TYPES = {
-    "string": "TEXT",
-    "double": "DOUBLE PRECISION",
-    "bool": "BOOLEAN",
-    "int64": "BIGINT",
-    "int8": "BIGINT",
+    "string": ("TEXT", "UnicodeText"),
+    "double": ("DOUBLE PRECISION", "Double"),
+    "bool": ("BOOLEAN", "Boolean"),
+    "int64": ("BIGINT", "BigInteger"),
+    "int8": ("BIGINT", "BigInteger"),
 }
 
 
@@ -62,7 +61,7 @@ def _connect(driver: Any, address: DatabaseTable, writes: bool) -> Any:
         return driver.connect(file, uri=True, isolation_level=None)
     if address.system == "other":
         engine = driver.create_engine(address.url, poolclass=driver.pool.NullPool)
-        return engine.connect().execution_options(stream_results=True, no_parameters=True)
+        return engine.connect().execution_options(stream_results=not writes, no_parameters=True)
     connection = driver.connect(address.url)
     connection.read_only = not writes
     return connection
@@ -90,10 +89,11 @@ def open_database(address: DatabaseTable, source: OpenTable) -> OpenTable:
     """Open a table of a database, or what a query finds."""
     connection = source.stack.enter_context(_connected(address))
     query = f"SELECT * FROM {_table_of(address)}"
-    query = address.table.rstrip("; \n") if address.is_query else query
+    query = address.table.rstrip("; \n") + "\n" if address.is_query else query  # after a comment
     nothing = _executed(connection, address, f"SELECT * FROM ({query}) cases WHERE 1 = 0")
     described = nothing.cursor if address.system == "other" else nothing
     columns = [column[0] for column in described.description]
+    nothing.close()
 
     def chunks(wanted: Collection[str], at_once: float = 0) -> Iterator[Any]:
         # A cursor with a name stays on the server, with rows that were not asked for yet.
@@ -126,17 +126,16 @@ def append_whole(address: DatabaseTable) -> Iterator[BinaryIO]:
         yield file
         answers = pa.parquet.ParquetFile(file)
         with _connected(address, writes=True) as connection:
-            fields, table = answers.schema_arrow, _table_of(address)
-            types = [_type_of(field) for field in fields]
             if address.system == "other":
-                _append_frames(address, answers, connection)
+                _append_elsewhere(address, answers, connection)
                 return
+            fields, table = answers.schema_arrow, _table_of(address)
             cursor = connection.cursor()
             mark = "%s" if address.system == "postgresql" else "?"
             if address.system != "postgresql":  # whose driver begins by itself
                 cursor.execute("BEGIN")
             named = _quoted(address, *fields.names)
-            typed = ", ".join(map(" ".join, zip(named, types, strict=True)))
+            typed = ", ".join(f"{n} {_type_of(f)[0]}" for n, f in zip(named, fields, strict=True))
             cursor.execute(f"CREATE TABLE IF NOT EXISTS {table} ({typed})")
             names, marks = ", ".join(named), ", ".join([mark] * len(fields))
             for batch in answers.iter_batches(_CHUNK_ROWS):
@@ -145,17 +144,19 @@ def append_whole(address: DatabaseTable) -> Iterator[BinaryIO]:
             cursor.execute("COMMIT")
 
 
-def _append_frames(address: DatabaseTable, answers: Any, connection: Any) -> None:
+def _append_elsewhere(address: DatabaseTable, answers: Any, connection: Any) -> None:
     """Append answers through SQLAlchemy, which knows the types of a database."""
-    schema, _, table = address.table.rpartition(".")
-    empty = answers.schema_arrow.empty_table()  # the table has its types whatever the rows are
-    where: Any = {"con": connection, "schema": schema or None, "if_exists": "append"}
+    sql = load_extra("sqlalchemy", needed_for=f"Writing {address}")
+    schema, _, name = address.table.rpartition(".")
+    columns = [sql.Column(f.name, getattr(sql, _type_of(f)[1])) for f in answers.schema_arrow]
+    table = sql.Table(name, sql.MetaData(), *columns, schema=schema or None)
     with connection.begin():  # otherwise each part is committed by itself
-        for part in itertools.chain([empty], answers.iter_batches(_CHUNK_ROWS)):
-            part.to_pandas(integer_object_nulls=True).to_sql(table, **where, index=False)
+        table.create(connection, checkfirst=True)
+        for batch in answers.iter_batches(_CHUNK_ROWS):
+            connection.execute(table.insert(), batch.to_pylist())
 
 
-def _type_of(field: Any) -> str:
+def _type_of(field: Any) -> tuple[str, str]:
     if str(field.type) not in _TYPES:
         raise TableError(
             f"The column {field.name!r} has the type {field.type}, and databases get "
