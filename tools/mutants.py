@@ -1,7 +1,7 @@
 """Break each promise in the code, one line at a time, and see whether a test notices.
 
     python tools/mutants.py            # all of them, a table at the end
-    python tools/mutants.py sync       # those whose name contains "sync"
+    python tools/mutants.py sync       # those whose name or file contains "sync"
 
 Every mutant is one replacement in a temporary copy of the package; the tests named beside it run
 against that copy. A mutant that no test fails for has survived, which is an error, and so is one
@@ -459,12 +459,11 @@ def warm_up() -> None:
 def main() -> None:
     """Print a line for each mutant; exit with an error unless all were killed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", help="parts of names; all mutants without any")
+    parser.add_argument("names", nargs="*", help="parts of names or files; all mutants without any")
     options = parser.parse_args()
     warm_up()
-    chosen = [
-        each for each in MUTANTS if not options.names or any(n in each.name for n in options.names)
-    ]
+    names = options.names or [""]
+    chosen = [each for each in MUTANTS if any(n in each.name or n in each.file for n in names)]
     tests = sorted({each.tests for each in chosen})
     unbroken = [each for each in tests if run_tests(each, ROOT / "src")]
     if unbroken:

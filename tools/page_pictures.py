@@ -35,6 +35,7 @@ from shortlist.tables import fit_table, save_model
 
 PICTURES = Path(__file__).parents[1] / "docs" / "_static"
 DAYS, A_DAY, FLAGS = 14, 300, 20
+PARTS = 48  # of a day, in each of which some cases arrive
 DAY = 86_400.0
 
 
@@ -77,7 +78,7 @@ def serve(folder: Path) -> tuple[str, uvicorn.Server]:
     starts = time.time() - DAY / 3
     models = prepare(
         database, folder / "model", {"payments": FLAGS}, period=DAY, starts_at=starts,
-        expect=A_DAY, probe=0.1, segment="channel",
+        expect=A_DAY, probe=0.1, probe_key="pictures", segment="channel",
     )  # fmt: skip
     service = Service(ServiceConfig(database, clock=clock), models=models)
     listener = socket.create_server(("127.0.0.1", 0))
@@ -97,19 +98,21 @@ def live(client: httpx.Client, service: Service, table: Any, y: Any, passed: lis
     base = "/v1/queues/payments"
     rows = table.to_dict("records")
     for day in range(DAYS + 1):
-        passed[0] = (DAYS - day) * DAY
-        chosen = rng.choice(len(rows), A_DAY if day < DAYS else A_DAY // 2, replace=False)
-        cases = [{"id": f"p{day:02}-{n:04}", **rows[n]} for n in chosen.tolist()]
-        client.post(f"{base}/decisions", json=cases).raise_for_status()
+        chosen = rng.choice(len(rows), A_DAY, replace=False).tolist()
+        for part in range(PARTS if day < DAYS else PARTS // 3):
+            passed[0] = (DAYS - day - (part + 1) / PARTS + 1 / 3) * DAY
+            some = chosen[part::PARTS]
+            cases = [{"id": f"p{day:02}-{n:04}", **rows[n]} for n in some]
+            client.post(f"{base}/decisions", json=cases).raise_for_status()
         flagged = client.get(f"{base}/cases?view=open&limit=1000").json()["cases"]
-        done = len(flagged) if day < DAYS - 3 else int(0.6 * len(flagged))
-        for case in flagged[:done]:
+        share = 1.0 if day < DAYS - 3 else 0.5
+        for case in [each for each in flagged if rng.random() < share]:
             rare = bool(y[int(case["id"][-4:])])
             body = {"id": case["id"], "rare": rare, "reviewer": str(rng.choice(["Kim", "Lee"]))}
             client.post(f"{base}/outcomes", json=body).raise_for_status()
     away = time.time() + 2 * DAY
-    client.put("/v1/reviewers/Kim", json={"minutes": 12})
-    client.put("/v1/reviewers/Lee", json={"minutes": 8, "segments": ["card"]})
+    client.put("/v1/reviewers/Kim", json={"minutes": 40, "segments": ["wire"]})
+    client.put("/v1/reviewers/Lee", json={"minutes": 30, "segments": ["card"]})
     client.put("/v1/reviewers/Noor", json={"minutes": 20, "absent_until": away})
     client.post(f"{base}/assignments", json={}).raise_for_status()
 

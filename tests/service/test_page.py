@@ -272,7 +272,8 @@ def test_the_lead_sees_what_is_left_and_who_has_what(open_page):
     page = open_page(service, "team")
     page.wait_for_selector("#people tr:nth-child(3)")
     shown = page.inner_text("#team")
-    said = ("left of 50 flags", "50 %", "61 % to 93 %", "up to 6", "away until", "unassigned")
+    found = "50\u00a0%", "61\u00a0% to 93\u00a0%"
+    said = ("left of 50 flags", *found, "up to 6", "away until", "unassigned")
     for text in (*said, "in this period", "3 days ago", "Shadow model 2: not enough evidence"):
         assert text in shown
     for chart in ("flags-chart", "precision-chart"):

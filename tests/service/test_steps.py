@@ -3,6 +3,7 @@
 import json
 
 from shortlist.service._service import Call
+from shortlist.service._staff import Next, NextBody, _claim_next
 from shortlist.service._status import QueueView
 from shortlist.service.keys import NO_KEY
 from shortlist.service.settings import QueueSettings
@@ -13,8 +14,8 @@ PERIOD = 86_400.0
 _COLUMNS = ", ".join(Entry._fields)
 
 
-def add_flags(store, n, *, entity=None, at=0.0):
-    """Write flags of all sorts into the log, each with an outcome."""
+def add_flags(store, n, *, entity=None, at=0.0, is_open=False):
+    """Write flags of all sorts into the log, each with an outcome unless they are open."""
     [(last, high, period)] = store.query("SELECT last_seq, high_water, period FROM queue")
     period = period or 0
     [(slot,)] = store.query("SELECT coalesce(max(slot), 0) FROM log WHERE period = ?", period)
@@ -32,7 +33,7 @@ def add_flags(store, n, *, entity=None, at=0.0):
     store.link.executemany(
         "INSERT INTO outcome (queue, number, case_id, rare, reviewer, at, seal) "
         "VALUES (1, ?, ?, 1, 'kim', 0, x'00')",
-        [(row.seq, row.case_id) for row in rows],
+        [(row.seq, row.case_id) for row in rows if not is_open],
     )
     store.query("UPDATE queue SET last_seq = ?, used = ?", last + n, slot + n)
     store.query("COMMIT")
@@ -83,6 +84,26 @@ def test_status_and_lists_grow_with_the_outcomes(tmp_path, model_file):
                 counted.append(steps_of(store, ask))
     assert counted[1] <= 3 * counted[0]  # they are sorted; four times would be quadratic
     assert counted[1] <= 50 * 100  # steps for each outcome
+
+
+def test_whoever_fits_no_case_is_told_so_soon(tmp_path, model_file):
+    """However many cases are open, and were closed before: each is looked at a few times."""
+    new_reviewer = {"minutes": 60, "segments": ["DE"]}
+    with serving(tmp_path / "shortlist.db", model_file, made={"segment": "country"}) as client:
+        client.put("/v1/reviewers/kim", json=new_reviewer)
+        store, counted = client.service.store, []
+
+        def ask():
+            call = Call(client.service, "default", "", NO_KEY, {})
+            assert _claim_next(call, NextBody("kim")) == (Next(None), None)
+
+        with store.thread:
+            add_flags(store, 6_000)
+            for _ in range(2):
+                add_flags(store, 2_000, is_open=True)
+                counted.append(steps_of(store, ask))
+    assert counted[1] <= 2 * counted[0]
+    assert counted[1] <= 10 * 200  # thousands of steps: two hundred for each flag
 
 
 def test_old_cases_of_an_entity_are_not_read(tmp_path):

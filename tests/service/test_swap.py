@@ -4,15 +4,18 @@ import threading
 import time
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 
 import httpx
 import pytest
 
 from shortlist import Capacity
+from shortlist.service._decider import Decider
 from shortlist.service._models import ModelCache, Roster
+from shortlist.service._service import Service
 from shortlist.service.databases import opened
 from shortlist.tables import WorkColumns
-from tests.service.helpers import case, fit_small_model, new_queue, serve, serving
+from tests.service.helpers import case, fit_small_model, new_queue, serve, serving, until
 
 BASE = "/v1/queues/default"
 FILE = {"content-type": "application/octet-stream"}
@@ -234,6 +237,23 @@ def test_the_id_column_belongs_to_the_queue(address, model_file, files, monkeypa
         assert client.get(f"{BASE}/status").json()["seen"] == 1
     with serving(address, None) as client:
         assert client.post(f"{BASE}/decisions", json=body).json()["repeated"]
+
+
+def test_a_worker_that_has_just_started_knows_the_id_column(
+    address, model_file, files, monkeypatch
+):
+    """A case that comes before the worker has read its queue is read as any other."""
+    body, join, may_join = {**case("x", 900.0, "US"), "number": "y"}, Decider._join, Event()
+    with serving(address, files["number"]) as client:
+        first = client.post(f"{BASE}/decisions", json=body).json()
+    monkeypatch.setattr(Decider, "_join", lambda self: may_join.wait(20) and join(self))
+    monkeypatch.setattr(Service, "ready", True)
+    with serving(address, None) as client, ThreadPoolExecutor(1) as thread:
+        asked = thread.submit(client.post, f"{BASE}/decisions", json=body)
+        until(lambda: bool(client.service.decider("default").n_waiting) or asked.done(), True)
+        may_join.set()
+        again = asked.result().json()
+    assert (first["id"], again["id"], again["repeated"]) == ("y", "y", True)
 
 
 def test_two_swaps_at_once_wait_each_for_its_own_model(address):

@@ -188,7 +188,6 @@ class Decider:
             if self.replica.shadow:
                 with contextlib.suppress(ValueError, ImportError):  # it decides nothing
                     self._models.get(self.replica.shadow, self._store)
-            self.id_fields = self.replica.settings.id_fields
             self.ready = True
         return self.replica
 

@@ -22,7 +22,7 @@ from ._decider import Decider, Request
 from ._models import Arrival, ModelCache, Roster
 from .databases import open_store
 from .keys import NO_KEY, ApiKey, KeyRing, vouched_person
-from .settings import ServiceConfig, digest_of, id_of
+from .settings import QueueSettings, ServiceConfig, digest_of, id_of
 from .store import PromiseError, QueueRow, Store, StoreError
 
 Result = TypeVar("Result")
@@ -158,6 +158,8 @@ class Service:
             if row.name not in self.deciders:
                 store = open_store(self.config.database, on_lock=self._on_lock)
                 decider = Decider(row.id, store, self.models, self.config, self._deliver)
+                # Cases may come before the decider has read its queue.
+                decider.id_fields = QueueSettings.from_json(row.settings).id_fields
                 decider.start()
                 self.deciders[row.name] = decider
 

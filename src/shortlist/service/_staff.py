@@ -407,7 +407,8 @@ def release_case(call: Call, body: ReleaseBody) -> Assigned:
         reviewer = None if call.key.role == "manage" else call.reviewer(body.reviewer)
         case = _reviews.find_held(call, body.id, reviewer)
         if case.outcome is not None or case.holder is None:
-            raise Problem(409, "not-held", f"Nobody holds the case {case.id!r:.100}.")
+            detail = f"The case {case.id!r:.100} is closed, or nobody has it."
+            raise Problem(409, "not-held", detail)
         _reviews.let_go(store, case)
         key = view.row.id, case.entry.seq
         vouch: list[tuple[Any, ...]] = [("claim", *key)]
@@ -462,14 +463,16 @@ def _find_next(
     person = next((each for each in staff.people if each.name == reviewer), None)
     if person is None:
         return [], None
+    if staff.room[reviewer] < _time(view.settings, staff.minutes, None):
+        return [], None
     # Others wait meanwhile: columns are read of a few at a time, until one fits.
     order = _reviews.working_order(view.settings)
     free = select_flagged(store, view.row.id, "log.seq", f"{FREE} ORDER BY {order}")
     for start in range(0, len(free), _PAGE):
-        page = ", ".join(str(seq) for (seq,) in free[start : start + _PAGE])
-        cases = find_flagged(store, view.row.id, f"log.seq IN ({page}) ORDER BY {order}")
-        if found := [case for case in cases if staff.may_take(person, case)]:
-            return found, None
-    has_time = staff.room[reviewer] >= _time(view.settings, staff.minutes, None)
+        page = [seq for (seq,) in free[start : start + _PAGE]]
+        # In no order: by its order, SQLite would find them among all that were ever flagged.
+        found = find_flagged(store, view.row.id, f"log.seq IN ({', '.join(map(str, page))})")
+        if able := [case for case in found if staff.may_take(person, case)]:
+            return sorted(able, key=lambda case: page.index(case.entry.seq)), None
     asked = Request(kind=PULLED, change={"segments": person.segments})
-    return [], asked if has_time and view.settings.within is not None else None
+    return [], asked if view.settings.within is not None else None

@@ -28,7 +28,7 @@ const pause = (time) => new Promise((resolve) => { setTimeout(resolve, time); })
 // --- words ---
 const amount = (number) => number.toLocaleString("en-GB", { maximumFractionDigits: 1 });
 const count = (number, one, many = `${one}s`) => `${amount(number)} ${number === 1 ? one : many}`;
-const percent = (share) => `${(100 * share).toFixed(0)} %`;
+const percent = (share) => `${(100 * share).toFixed(0)}\u00a0%`;
 const between = (part) => `${percent(part.low)} to ${percent(part.high)}`;
 const day = (seconds) => new Date(1000 * seconds).toLocaleDateString("en-GB", { day: "numeric", month: "short" });
 const clock = (seconds) => new Date(1000 * seconds).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });

@@ -19,7 +19,7 @@ function showTiles(status, open, reviewers) {
     tile(amount(status.remaining), `left of ${amount(status.capacity)} ${unit} ${ends}`),
     tile(amount(open), `open cases of all periods; ${amount(status.seen)} cases decided in this one${waits}`),
     tile(found.reviewed ? percent(found.share) : "not known", found.reviewed
-      ? `precision: of ${count(found.reviewed, "flag")} by score, reviewed in this period, ${found.found} ${found.found === 1 ? "was" : "were"} rare (95 %: ${between(found)})`
+      ? `precision: of ${count(found.reviewed, "flag")} by score, reviewed in this period, ${found.found} ${found.found === 1 ? "was" : "were"} rare (95\u00a0%: ${between(found)})`
       : "precision: no flag by score was reviewed in this period yet"),
     tile(isFound ? between(detection) : "not known", `of the rare cases are found${isFound ? "" : ": too few probes yet"}. ${status.detection_note}`),
     oneMore(status, reviewers.length));
