@@ -407,8 +407,7 @@ def release_case(call: Call, body: ReleaseBody) -> Assigned:
         reviewer = None if call.key.role == "manage" else call.reviewer(body.reviewer)
         case = _reviews.find_held(call, body.id, reviewer)
         if case.outcome is not None or case.holder is None:
-            detail = f"The case {case.id!r:.100} is closed, or nobody has it."
-            raise Problem(409, "not-held", detail)
+            raise Problem(409, "not-held", f"{case.id!r:.100} is closed, or nobody has it.")
         _reviews.let_go(store, case)
         key = view.row.id, case.entry.seq
         vouch: list[tuple[Any, ...]] = [("claim", *key)]
@@ -461,9 +460,7 @@ def _find_next(
         staff.people.append(Reviewer(reviewer, 0, None, None, None))
         staff.room[reviewer] = 1 << 40  # nobody has said how long they are there
     person = next((each for each in staff.people if each.name == reviewer), None)
-    if person is None:
-        return [], None
-    if staff.room[reviewer] < _time(view.settings, staff.minutes, None):
+    if person is None or staff.room[reviewer] < _time(view.settings, staff.minutes, None):
         return [], None
     # Others wait meanwhile: columns are read of a few at a time, until one fits.
     order = _reviews.working_order(view.settings)
