@@ -48,12 +48,31 @@ def model_file(tmp_path_factory):
     return fit_small_model(tmp_path_factory.mktemp("model"))
 
 
+def _remembered(function):
+    """Return a function that knows what it answered to the same content, errors as well."""
+
+    @functools.lru_cache(maxsize=32)
+    def answer(content):
+        try:
+            return function(content), None
+        except ValueError as error:
+            return None, error
+
+    def told(content):
+        found, error = answer(content)
+        if error is not None:
+            raise error
+        return found
+
+    return told
+
+
 @pytest.fixture(scope="session", autouse=True)
 def models_are_read_once():
     """Read each model file once: every service of a test would read the same one again."""
     with pytest.MonkeyPatch.context() as patch:
         for name in ("read_model", "check_apart"):
-            patch.setattr(_models, name, functools.lru_cache(maxsize=8)(getattr(_models, name)))
+            patch.setattr(_models, name, _remembered(getattr(_models, name)))
         yield
 
 

@@ -384,16 +384,21 @@ class _QuickServer(uvicorn.Server):
         await self.lifespan.shutdown()
 
 
-@contextlib.contextmanager
-def serving(database, model_file, *, count=5, queues=None, made=None, **options):
-    """Yield a client of a service that runs in a thread of this process."""
+def made_queues(database, model_file, *, count=5, queues=None, made=None):
+    """Make a database and its queues where they are missing, and return their models."""
     # A period begins with the test, whatever the hour; a second start finds it as it was.
     start = _STARTS.setdefault(str(database), time.time())
     wanted = {"default": count, **(queues or {})}
-    models = prepare(
+    return prepare(
         str(database), model_file, wanted, period=86_400.0, starts_at=start, expect=100,
         **(made or {}),
     )  # fmt: skip
+
+
+@contextlib.contextmanager
+def serving(database, model_file, *, count=5, queues=None, made=None, **options):
+    """Yield a client of a service that runs in a thread of this process."""
+    models = made_queues(database, model_file, count=count, queues=queues, made=made)
     service = Service(ServiceConfig(str(database), **options), models=models)
     settings = uvicorn.Config(
         make_app(service), http=HttpProtocol, log_level="warning", lifespan="on", ws="none"
@@ -413,6 +418,7 @@ def serving(database, model_file, *, count=5, queues=None, made=None, **options)
                     for decider in list(service.deciders.values()):
                         decider._wake.set()
                     time.sleep(0.005)
+                assert service.ready, "The service does not start."
                 yield client
         finally:
             server.should_exit = True

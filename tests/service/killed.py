@@ -13,9 +13,9 @@ from shortlist.service.settings import SteadyClock
 from shortlist.service.store import Store
 from tests.service.helpers import serving
 
-# Its server has imported everything: a new process begins at once. It has no threads.
+# Its server has loaded everything: a new process begins at once. It has no threads.
 _PROCESSES = multiprocessing.get_context("forkserver")
-_PROCESSES.set_forkserver_preload([__name__])
+_PROCESSES.set_forkserver_preload(["tests.service.warm"])
 _NEVER, _SOON = 1 << 30, 60.0
 
 

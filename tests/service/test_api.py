@@ -9,7 +9,7 @@ from shortlist.service._routes import ROUTES
 from shortlist.service.databases import opened
 from shortlist.service.keys import ROLES, make_key, revoke_key
 from shortlist.service.store import PromiseError
-from tests.service.helpers import case, serving
+from tests.service.helpers import case, made_queues, serving
 
 BASE = "/v1/queues/default"
 
@@ -396,8 +396,7 @@ def test_every_operation_and_every_role(tmp_path, model_file):
     assert set(OPERATIONS) | {"live", "ready"} == {route.name for route in ROUTES}
     assert [route.name for route in ROUTES if route.is_open] == ["live", "ready"]
     database = tmp_path / "shortlist.db"
-    with serving(database, model_file, queues={"north": 3}):
-        pass
+    made_queues(database, model_file, queues={"north": 3})
     with opened(str(database)) as store:
         keys = {role: make_key(store, role) for role in ROLES}
         north = {role: make_key(store, role, queues=["north"]) for role in ROLES}
@@ -439,8 +438,7 @@ def test_a_revoked_key_stops_working(tmp_path, model_file, monkeypatch):
     """Within seconds, without a restart."""
     monkeypatch.setattr("shortlist.service._service._FRESH", 0.2)
     database = tmp_path / "shortlist.db"
-    with serving(database, model_file):
-        pass
+    made_queues(database, model_file)
     with opened(str(database)) as store:
         key = make_key(store, "read")
         with serving(database, model_file, keys_required=True) as client:

@@ -18,7 +18,7 @@ from shortlist.cli._app import app
 from shortlist.client import Client, ServiceError
 from shortlist.service.audit import audit_store
 from shortlist.service.databases import opened
-from tests.service.helpers import case, serve, serving
+from tests.service.helpers import case, made_queues, serve, serving
 from tools.openapi import FILE
 
 
@@ -329,8 +329,7 @@ def test_the_same_command_starts_again_after_a_change(tmp_path, model_file):
 def test_a_start_changes_no_capacity(address, model_file, caplog):
     """A restart with another number says what the queue keeps; a request changes it."""
     database = address
-    with serving(database, model_file, count=5):
-        pass
+    made_queues(database, model_file, count=5)
     with serving(database, model_file, count=6) as service:
         assert service.get("/v1/queues/default/status").json()["capacity"] == 5
         service.put("/v1/queues/default/capacity", json={"count": 6})
@@ -381,8 +380,7 @@ def test_a_shared_total_is_for_good(tmp_path, model_file, caplog):
 
 def test_keys_are_made_listed_and_revoked_by_a_command(tmp_path, model_file):
     """A key is shown once; with a key, the service may listen to others."""
-    with serving(tmp_path / "shortlist.db", model_file):
-        pass
+    made_queues(tmp_path / "shortlist.db", model_file)
 
     def keys(*options):
         run = command("serve", "keys", "--database", tmp_path / "shortlist.db", *options)

@@ -8,7 +8,7 @@ playwright = pytest.importorskip("playwright.sync_api")
 
 from shortlist.service.databases import opened  # noqa: E402
 from shortlist.service.keys import make_key  # noqa: E402
-from tests.service.helpers import case, serving  # noqa: E402
+from tests.service.helpers import case, made_queues, serving  # noqa: E402
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 pytestmark = [
@@ -129,8 +129,7 @@ def test_the_lead_page_has_all_numbers(page, service):
 def test_with_keys_the_page_asks_for_one(tmp_path, model_file, browser):
     """The page itself shows nothing; a person's key says who they are, and hides the team."""
     database = tmp_path / "shortlist.db"
-    with serving(database, model_file):
-        pass
+    made_queues(database, model_file)
     with opened(str(database)) as store:
         key = make_key(store, "review", person="lee")
     with serving(database, model_file, keys_required=True) as service:

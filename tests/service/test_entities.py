@@ -16,6 +16,7 @@ from tests.service.helpers import (
     FaultyStore,
     Hand,
     case,
+    made_queues,
     new_queue,
     open_store,
     serving,
@@ -132,8 +133,7 @@ def test_two_services_that_are_killed_keep_one_rule(address, model_file):
     """Processes of their own behind HTTP: late events, repeats, SIGKILL at commits."""
     rng, wall = np.random.default_rng(5), 1.7e9
     kept = {"window": 600.0, "cooldown": 1_200.0, "rise": 0.2}
-    with serving(address, model_file, count=12, made={"entity": "customer", **kept}):
-        pass
+    made_queues(address, model_file, count=12, made={"entity": "customer", **kept})
     services, answers, n_killed = [KilledService(address, wall) for _ in range(2)], {}, 0
     sent = {
         id: {**case(id, float(rng.lognormal(4, 1)), "US"), "customer": f"c{rng.integers(6)}"}

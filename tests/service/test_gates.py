@@ -32,7 +32,7 @@ from shortlist.service.databases import opened
 from shortlist.service.keys import make_key, revoke_key
 from shortlist.service.store import StoreError
 from shortlist.tables import fit_table, load_model, save_model
-from tests.service.helpers import FakeClock, case, serve, serving, until
+from tests.service.helpers import FakeClock, case, made_queues, serve, serving, until
 
 BASE = "/v1/queues/default"
 FILE = {"content-type": "application/octet-stream"}
@@ -85,8 +85,7 @@ def test_from_the_first_key_on_every_request_needs_one(address, model_file, fast
 def test_nobody_is_let_in_before_the_keys_are_known(tmp_path, model_file):
     """A worker that has not reached its database yet does not take this for a lack of keys."""
     database = tmp_path / "shortlist.db"
-    with serving(database, model_file):
-        pass
+    made_queues(database, model_file)
     with opened(str(database)) as store:
         make_key(store, "read")
     with serving(database, model_file) as client:
@@ -165,8 +164,7 @@ def test_an_audit_changes_nothing(tmp_path, model_file):
 
 def test_what_is_opened_to_be_read_cannot_be_changed(address, model_file):
     """The database refuses it."""
-    with serving(address, model_file):
-        pass
+    made_queues(address, model_file)
     with opened(address, only_read=True) as store:
         assert [row.name for row in store.queues()] == ["default"]
         with pytest.raises(StoreError, match=r"read-?only"):
@@ -282,9 +280,9 @@ def workers_of(process):
     return Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
 
 
-def test_a_model_that_ends_its_reader_ends_no_worker(address, model_file, endless, tmp_path):
+def test_a_model_that_ends_its_reader_ends_no_worker(model_file, endless, tmp_path):
     """Through the command: the answer says what happened, and the same workers go on."""
-    process, port = serve(tmp_path, model_file, "--count", "5", "--database", address)
+    process, port = serve(tmp_path, model_file, "--count", "5")
     try:
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=150) as client:
             before = workers_of(process)

@@ -31,7 +31,7 @@ from shortlist.service.store import (
     _schema,
 )
 from tests.service import helpers
-from tests.service.helpers import FakeClock, Hand, case, new_queue, serving
+from tests.service.helpers import FakeClock, Hand, case, made_queues, new_queue, serving
 
 PERIOD, KEY = 100.0, b"a secret"
 _numbers = itertools.count()
@@ -665,8 +665,7 @@ def test_old_cases_are_erased_by_command(address, model_file, tmp_path, monkeypa
 
 def test_a_database_from_before_an_index_gets_it(address, model_file):
     """With the next start, without which what is known of an entity would be searched for."""
-    with serving(address, model_file):
-        pass
+    made_queues(address, model_file)
     for _ in range(2):
         with opened(address) as store:
             store.query("DROP INDEX log_entity_case")  # which fails if it is not there

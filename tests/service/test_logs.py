@@ -73,27 +73,30 @@ def test_health_is_logged_only_if_it_is_bad(service, lines, monkeypatch):
     assert [each["status"] for each in requests(lines)] == [503]
 
 
-def test_no_line_tells_about_a_case(service, lines, monkeypatch):
+def test_no_line_tells_about_a_case(tmp_path, model_file, lines, monkeypatch):
     """Whatever is asked, and whatever goes wrong: no id, no column, no note, no name."""
-    fields = {"id": SECRET, "amount": AMOUNT, "country": COUNTRY}
-    service.post(f"{BASE}/decisions", json=fields)
-    service.post(f"{BASE}/decisions", json=[fields, {**fields, "amount": "x" + SECRET}])
-    service.post(f"{BASE}/decisions", content=SECRET, headers={"content-type": "application/json"})
-    service.get(f"{BASE}/decisions/{SECRET}", params={"id": SECRET})
-    service.get(f"/v1/queues/{SECRET}/status")
-    service.post(f"{BASE}/outcomes", json={"id": SECRET, "rare": True, "reviewer": "Rudolf"})
-    service.put("/v1/reviewers/Rudolf", json={"minutes": 9})
-    service.post(f"{BASE}/claims", json={"id": "other " + SECRET, "reviewer": "Rudolf"})
+    with serving(tmp_path / "shortlist.db", model_file, patience=2.0) as service:
+        fields = {"id": SECRET, "amount": AMOUNT, "country": COUNTRY}
+        service.post(f"{BASE}/decisions", json=fields)
+        service.post(f"{BASE}/decisions", json=[fields, {**fields, "amount": "x" + SECRET}])
+        service.post(
+            f"{BASE}/decisions", content=SECRET, headers={"content-type": "application/json"}
+        )
+        service.get(f"{BASE}/decisions/{SECRET}", params={"id": SECRET})
+        service.get(f"/v1/queues/{SECRET}/status")
+        service.post(f"{BASE}/outcomes", json={"id": SECRET, "rare": True, "reviewer": "Rudolf"})
+        service.put("/v1/reviewers/Rudolf", json={"minutes": 9})
+        service.post(f"{BASE}/claims", json={"id": "other " + SECRET, "reviewer": "Rudolf"})
 
-    def fail(*args):
-        raise KeyError(SECRET)
+        def fail(*args):
+            raise KeyError(SECRET)
 
-    monkeypatch.setattr("shortlist.service._reviews._entry", fail)
-    failed = service.get(f"{BASE}/decisions/{SECRET}")
-    assert failed.status_code == 500
-    decider = service.service.deciders["default"]
-    monkeypatch.setattr(decider, "_write", fail)
-    service.post(f"{BASE}/decisions", json={**fields, "id": "new " + SECRET})
+        monkeypatch.setattr("shortlist.service._reviews._entry", fail)
+        failed = service.get(f"{BASE}/decisions/{SECRET}")
+        assert failed.status_code == 500
+        decider = service.service.deciders["default"]
+        monkeypatch.setattr(decider, "_write", fail)
+        service.post(f"{BASE}/decisions", json={**fields, "id": "new " + SECRET})
     written = "\n".join(lines)
     for secret in (SECRET, str(AMOUNT), COUNTRY, "Rudolf"):
         assert secret not in written

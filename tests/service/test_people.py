@@ -21,7 +21,7 @@ from shortlist.service.keys import make_key
 from shortlist.service.settings import QueueSettings
 from shortlist.service.setup import _close_period, _set_clock_back
 from shortlist.service.store import CAPACITY, Entry
-from tests.service.helpers import case, new_queue, serving, until
+from tests.service.helpers import case, made_queues, new_queue, serving, until
 
 BASE = "/v1/queues/default"
 
@@ -48,8 +48,7 @@ def holders(client):
 @pytest.fixture
 def team(address, model_file):
     """Yield a service with keys of two reviewers and of their lead, on both databases."""
-    with serving(address, model_file, count=100, made={"segment": "country"}) as client:
-        pass
+    made_queues(address, model_file, count=100, made={"segment": "country"})
     with opened(address) as store:
         keys = {name: make_key(store, "review", person=name) for name in ("kim", "lee")}
         keys["lead"] = make_key(store, "manage")

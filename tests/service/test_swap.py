@@ -181,6 +181,7 @@ def post_model(client, file, query=""):
     ],
 )
 @pytest.mark.parametrize("flagged", [False, True])
+@pytest.mark.xdist_group("models that do not fit")
 def test_a_model_that_does_not_fit_is_refused(
     tmp_path, model_file, files, present, other, words, flagged
 ):
@@ -200,6 +201,7 @@ def test_a_model_that_does_not_fit_is_refused(
         assert (answer.status_code, answer.json()["model"]) == (200, 1)
 
 
+@pytest.mark.xdist_group("models that do not fit")
 def test_a_column_that_cases_have_may_be_new_to_the_model(tmp_path, model_file, files):
     """The latest flagged case was sent with it."""
     with serving(tmp_path / "shortlist.db", model_file) as client:

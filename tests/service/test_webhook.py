@@ -212,6 +212,8 @@ def test_a_kill_in_the_middle_loses_nothing(tmp_path, model_file, receiver, monk
     process.communicate()
     n_before = len(receiver.events)
     assert n_before < 2 * len(ids)
+    with opened(str(tmp_path / "shortlist.db")) as store:  # as if they had been gone for an hour
+        store.query("UPDATE worker SET seen = seen - 3600")
     process, _ = serve(tmp_path, None, "--webhook", receiver.address)
     until(lambda: {each["case"] for each in receiver.told("assignment")} == set(ids), True)
     process.terminate()

@@ -10,7 +10,7 @@ from scipy.optimize import linprog
 from shortlist.service.audit import audit_store
 from shortlist.service.databases import opened
 from shortlist.service.keys import make_key
-from tests.service.helpers import FakeClock, case, serving
+from tests.service.helpers import FakeClock, case, made_queues
 from tests.service.killed import KilledService
 
 BASE = "/v1/queues/default"
@@ -117,8 +117,7 @@ def test_a_week_of_six_reviewers(address, model_file, monkeypatch):
     """No slot twice, no case lost or in two hands, minutes kept, each morning the optimum."""
     clock = FakeClock(20_000 * DAY)
     monkeypatch.setattr("time.time", lambda: clock.wall)
-    with serving(address, model_file, count=0, made={"segment": "country"}):
-        pass
+    made_queues(address, model_file, count=0, made={"segment": "country"})
     with opened(address) as store:
         keys = {name: make_key(store, "review", person=name) for name in PEOPLE}
         keys |= {"lead": make_key(store, "manage"), "shop": make_key(store, "decide")}

@@ -7,6 +7,7 @@ Then that process ends, and no worker; the answer says why.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import resource
 import signal
@@ -45,10 +46,18 @@ def read_alone(models: Any) -> None:
         Path("/proc/self/oom_score_adj").write_text("1000")
     try:
         models.ModelCache().read(sys.stdin.buffer.read())
-    except MemoryError:
-        os.write(told, f"It takes more than {most / (1 << 30):g} GB of memory.".encode())
     except Exception as error:
-        os.write(told, str(error).encode())
+        too_much = f"It takes more than {most / (1 << 30):g} GB of memory."
+        os.write(told, (too_much if _lacks_memory(error) else str(error)).encode())
     else:
         os._exit(0)
     os._exit(1)
+
+
+def _lacks_memory(error: BaseException | None) -> bool:
+    """Whether memory was refused, by Python or by the system, before or behind an error."""
+    while error is not None:
+        if isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM:
+            return True
+        error = error.__context__
+    return False

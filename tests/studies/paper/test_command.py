@@ -9,12 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from studies.paper import normal_cauchy
+from studies.paper import ellipses, normal_cauchy
 from studies.paper.__main__ import main
 from studies.paper.figures import FIGURES
 
 ROOT = Path(__file__).parents[3]
 ELLIPSES = ["ellipses", "--quick", "--reps", "1"]
+#: Ten repetitions, each of a fraction of a second.
+SHORT = ellipses.Config(prevalences=tuple(percent / 100 for percent in range(10, 20)))
+#: `python -m studies.paper`, with these instead of its own.
+WITH_SHORT_ONES = (
+    "import runpy; from studies.paper import ellipses; from studies.paper.ellipses import Config; "
+    f"ellipses.QUICK = {SHORT}; runpy.run_module('studies.paper', run_name='__main__')"
+)
 
 
 def invoke(*arguments):
@@ -26,8 +33,8 @@ def start_and_stop(how, out, *, jobs):
     """Start a run, send a signal to all of its processes when two results are there."""
     command = [
         sys.executable,
-        "-m",
-        "studies.paper",
+        "-c",
+        WITH_SHORT_ONES,
         *ELLIPSES,
         "--jobs",
         str(jobs),
@@ -52,8 +59,9 @@ def start_and_stop(how, out, *, jobs):
     return process.returncode, errors
 
 
-def test_whatever_ends_a_run_the_next_one_makes_the_same_table(tmp_path):
+def test_whatever_ends_a_run_the_next_one_makes_the_same_table(tmp_path, monkeypatch):
     """Ctrl-C with two processes, then a kill without warning, then to the end."""
+    monkeypatch.setattr(ellipses, "QUICK", SHORT)
     out = tmp_path / "stopped"
     code, errors = start_and_stop(signal.SIGINT, out, jobs=2)
     assert code == 130
