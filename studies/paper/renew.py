@@ -11,6 +11,9 @@ from `--store`; `--reps 0` makes no run, and takes what is there.
 
 After a change of a preset of `make_learner` the runs that are kept are refused: `--afresh` leaves
 them aside.
+
+`--gain` renews the figure `knn-gain` in place of these two, from runs that are kept in `--store`
+alone.
 """
 
 from __future__ import annotations
@@ -22,8 +25,8 @@ from pathlib import Path
 
 from ..runner import run_all
 from ..tables import Table, markdown_table, read_table, select_rows, write_table
-from . import summary
-from .aware_statements import ABOVE_RECOMMENDED, strongest_statements
+from . import knn_gain, summary
+from .aware_statements import ABOVE_RECOMMENDED, gain_statements, strongest_statements
 from .credit_figures import CreditFigure, credit, credit_smote20, run_method
 from .credit_protocol import CreditConfig, cells_of
 from .credit_runs import (
@@ -41,7 +44,7 @@ from .credit_runs import (
 from .credit_statements import credit_statements, smote20_statements
 from .drawing import PACKAGES, versions
 from .statements import Statement
-from .summarise import comparisons
+from .summarise import as_rows, comparisons
 from .words import README, renew_words
 
 HERE = Path(__file__).parent
@@ -49,6 +52,7 @@ _CELL = ("learner", "method", "prevalence", "multiple")
 _DIGEST = (*_CELL, "mean", "error", "count")
 FIGURES = {"credit": credit, "credit-smote20": credit_smote20}
 _NOTE = "The credit data and what is said about them: "
+_GAIN_NOTE = "The gain of the joint choice of k: "
 
 
 def main(repetitions: int, store: Path, out: Path, n_jobs: int, *, afresh: bool = False) -> None:
@@ -68,10 +72,32 @@ def main(repetitions: int, store: Path, out: Path, n_jobs: int, *, afresh: bool 
         cells = renew_cells(out / f"{name}.csv", cells_of(own))
         figure.draw(cells).savefig(out / f"{name}.png", dpi=150)
         tables[name] = [{column: cell[column] for column in _DIGEST} for cell in cells]
-    renew_page(out / "index.md", tables, made_of(runs))
+    note = (
+        f"{_NOTE}`python -m studies.paper.renew`, on {date.today()} with {versions(PACKAGES)}. "
+        f"Repetitions kept: {made_of(runs)}. The same command adds what is missing."
+    )
+    renew_page(out / "index.md", tables, note)
     if out == HERE:
         renew_words(README, out)
     print(made_of(runs))
+
+
+def renew_gain(repetitions: int, store: Path, out: Path, n_jobs: int) -> None:
+    """Renew the table, the picture, the page and the statements of the gain of the joint choice."""
+    config = knn_gain.Config(repetitions=repetitions)
+    table = knn_gain.run(config, store=store, n_jobs=n_jobs)
+    cells = knn_gain.digest(table)
+    write_table(cells, out / "knn-gain.csv")
+    knn_gain.draw(table).savefig(out / "knn-gain.png", dpi=150)
+    statements = gain_statements(table, cells)
+    renew(out / "comparisons.csv", as_rows(statements), "statement")
+    said = renew(out / "summary.csv", [each.row() for each in statements], "statement")
+    summary.draw(said).savefig(out / "summary.png", dpi=150)
+    note = (
+        f"{_GAIN_NOTE}`python -m studies.paper.renew --gain`, on {date.today()} with "
+        f"{versions(PACKAGES)}; {repetitions} repetitions."
+    )
+    renew_page(out / "index.md", {"summary": said, "knn-gain": cells}, note)
 
 
 def as_many(runs: Runs, folder: Path) -> set[Pair]:
@@ -159,19 +185,17 @@ def renew(path: Path, rows: Table, name: str) -> Table:
     return table
 
 
-def renew_page(path: Path, tables: dict[str, Table], made_of: str) -> None:
-    """Replace the tables of some figures, and say when, how and of how many repetitions."""
+def renew_page(path: Path, tables: dict[str, Table], note: str) -> None:
+    """Replace the tables of some figures, and the note that says when and how they were made."""
     page = path.read_text().splitlines()
     for figure, table in tables.items():
         start = _table_of(page, figure)
         page[start : page.index("", start)] = markdown_table(table)
-    note = (
-        f"{_NOTE}`python -m studies.paper.renew`, on {date.today()} with {versions(PACKAGES)}. "
-        f"Repetitions kept: {made_of}. The same command adds what is missing."
-    )
     made = next(place for place, line in enumerate(page) if line.startswith("Made "))
     first = next(place for place, line in enumerate(page) if line.startswith("## "))
-    page[made + 1 : first] = ["", note, ""]
+    kind = note.partition(":")[0]
+    others = [line for line in page[made + 1 : first] if line and not line.startswith(kind)]
+    page[made + 1 : first] = [line for each in [*others, note] for line in ("", each)] + [""]
     path.write_text("\n".join(page) + "\n")
 
 
@@ -188,5 +212,10 @@ if __name__ == "__main__":
     parser.add_argument("--store", type=Path, default=Path("paper/finished"))
     parser.add_argument("--out", type=Path, default=HERE, help="folder of the tables")
     parser.add_argument("--afresh", action="store_true", help="leave the runs kept in --out aside")
+    parser.add_argument("--gain", action="store_true", help="renew the figure knn-gain instead")
     options = parser.parse_args()
-    main(options.reps, options.store, options.out, options.jobs, afresh=options.afresh)
+    how = (options.reps, options.store, options.out, options.jobs)
+    if options.gain:
+        renew_gain(*how)
+    else:
+        main(*how, afresh=options.afresh)

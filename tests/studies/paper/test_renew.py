@@ -24,6 +24,9 @@ def test_the_table_of_a_figure_is_replaced_and_a_note_is_added_once(tmp_path):
     page = path.read_text()
     assert f"## credit\n\n{header}| forest | 0.12 |\n\n## credit-smote20\n\n{old}" in page
     assert page.count("5 of 100") == 1
+    for repetitions in (3, 4):
+        renew_page(path, {"credit": [{"mean": 1}]}, f"the gain: {repetitions}")
+    assert "Made with Python.\n\n5 of 100\n\nthe gain: 4\n\n## credit" in path.read_text()
 
 
 def test_a_table_that_was_written_can_be_renewed(tmp_path):
