@@ -79,7 +79,7 @@ BAD_TABLES = {
     ),
     "infinite": ("t.csv", table(lambda f: f.assign(amount=np.inf)), "must be a finite number"),
     "duplicate columns": ("t.csv", raw(b"a,a,fraud\n1,2,no\n"), "more than one column named 'a'"),
-    "not UTF-8": ("t.csv", raw(b"a,fraud\n\xe9,no\n"), "is not UTF-8"),
+    "not UTF-8": ("t.csv", raw(b"a,fraud\n\xe9\xe9\xe9,no\n"), "is not UTF-8"),
     "ragged": ("t.csv", raw(b"a,fraud\n1,no,3\n"), "more or fewer values"),
     "truncated": ("t.parquet", cut_off, "damaged"),
     "not Parquet": ("t.parquet", raw(b"hello"), "damaged"),

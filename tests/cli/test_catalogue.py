@@ -327,6 +327,11 @@ FITS = {
     "Windows": (
         text(column("country", {"ar": "är", "br": "br", "cl": "cl"}.get), encoding="cp1252"),
         (),
+        same("t.csv is not UTF-8 text, and is read .*'är' is misspelt.*--read encoding"),
+    ),
+    "Cyrillic": (
+        text(column("country", {"ar": "Рим", "br": "br", "cl": "cl"}.get), encoding="cp1251"),
+        (),
         refused("t.csv is not UTF-8 text.*--read encoding=cp1252"),
     ),
     "Windows, said": (
@@ -622,7 +627,7 @@ def likely_rows(frame, tmp_path_factory):
 #: the clean table although the answer does not.
 OF_THE_COMMAND = [
     *("the latest have no time", "one time", "groups with gaps"),
-    *("English thousands", "codes, categorical", "1 and 0", "Windows, said"),
+    *("English thousands", "codes, categorical", "1 and 0", "Windows", "Windows, said"),
     *("quoted line ends", "quoted separators", "JSON, gaps", "JSON, objects", "a very long text"),
 ]
 
@@ -717,7 +722,13 @@ LATER = {
         (),
         text(cells("country", "é", FEW), encoding="cp1252"),
         (),
-        refused("not UTF-8.*--read encoding"),
+        like(cells("country", "é", FEW), "not UTF-8 text.*'é' is misspelt.*--read encoding"),
+    ),
+    "fitted: Windows, guessed": (
+        (text(cells("country", "é", range(99)), encoding="cp1252"), ()),
+        text(cells("country", "é", FEW), encoding="cp1252"),
+        (),
+        like(cells("country", "é", FEW)),
     ),
     "Windows, said": (
         (),

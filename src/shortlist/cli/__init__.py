@@ -5,6 +5,7 @@ This is the only package that prints. Commands import the packages they need whe
 
 from __future__ import annotations
 
+import gc
 import sys
 
 from .. import __version__
@@ -18,6 +19,7 @@ def main() -> None:
     if sys.argv[1:] == ["--version"]:  # without importing anything else
         sys.stdout.write(f"shortlist {__version__}\n")
         return
+    gc.set_threshold(50_000, 20, 20)  # what is imported stays, and looking through it takes long
     try:
         load_extra("typer", needed_for="The command line")
         load_extra("rich", needed_for="The command line")

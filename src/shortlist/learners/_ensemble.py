@@ -172,8 +172,8 @@ class CapacityEnsembleClassifier(DocumentedMixin, ClassifierMixin, BaseEstimator
         weights = None if sample_weight is None else check_sample_weight(sample_weight)
         check_consistent_length(X, codes, weights)
         with one_thread_for_products():
-            self._learn_columns(X)
-            self.weights_ = self._fit_members(X, codes, weights, size)
+            views = self._learn_columns(X)
+            self.weights_ = self._fit_members(views, codes, weights, size)
         return self
 
     def _check_params(self) -> Size:
@@ -197,22 +197,21 @@ class CapacityEnsembleClassifier(DocumentedMixin, ClassifierMixin, BaseEstimator
 
     # --- columns -------------------------------------------------------------------------------
 
-    def _learn_columns(self, X: Any) -> None:
+    def _learn_columns(self, X: Any) -> dict[str, Any]:
+        """Learn the forms of the columns, and return the rows in each."""
         self.views_ = {name: MEMBERS[name].view for name in MEMBERS if name in self.members}
         numbers, categories = split_columns(X)
         self.columns_ = {
-            view: make_view(view, X, numbers, categories).fit(X)
+            view: make_view(view, X, numbers, categories)
             for view in VIEWS
             if view in self.views_.values()
         }
-
-    def _views_of(self, X: Any) -> dict[str, Any]:
-        return {view: as_view(columns, X) for view, columns in self.columns_.items()}
+        return {view: as_view(each.fit_transform(X)) for view, each in self.columns_.items()}
 
     # --- members -------------------------------------------------------------------------------
 
     def _fit_members(
-        self, X: Any, codes: Rows, weights: Doubles | None, size: Size
+        self, views: dict[str, Any], codes: Rows, weights: Doubles | None, size: Size
     ) -> ByForm[float]:
         """Fit the models round by round, and return the weight of each kind and form.
 
@@ -225,7 +224,6 @@ class CapacityEnsembleClassifier(DocumentedMixin, ClassifierMixin, BaseEstimator
         n_rows, fewest, is_long = codes.size, min(np.bincount(codes)), codes.size > LONG
         judges = fewest >= FEWEST_JUDGED and (size.weighs or is_long)
         held_out = held_out_rows(codes, rng) if judges and is_long else None
-        views = self._views_of(X)
         finished = check_memory(self.memory).cache(fit_member)
 
         def fit(name: str, seed: int, forms: tuple[str, ...], judges: bool) -> Fitted:
@@ -287,7 +285,8 @@ class CapacityEnsembleClassifier(DocumentedMixin, ClassifierMixin, BaseEstimator
             Log-odds of the second class.
         """
         check_is_fitted(self)
-        views = self._views_of(check_items(self, X, reset=False))
+        X = check_items(self, X, reset=False)
+        views = {view: as_view(columns.transform(X)) for view, columns in self.columns_.items()}
         parts = []
         for name, by_form in self.members_.items():
             view = views[self.views_[name]]

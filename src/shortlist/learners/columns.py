@@ -72,9 +72,8 @@ def make_view(view: str, X: Any, numbers: list[Any], categories: list[Any]) -> A
     return _of_numbers(view, with_mean=not sparse.issparse(X))
 
 
-def as_view(columns: Any, X: Any) -> Any:
-    """Bring items into a form by fitted transformers."""
-    formed = columns.transform(X)
+def as_view(formed: Any) -> Any:
+    """Return items in a form as all learners take them."""
     # LightGBM knows the older one of SciPy's two kinds of sparse matrices.
     return sparse.csr_matrix(formed) if sparse.issparse(formed) else formed
 

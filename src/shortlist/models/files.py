@@ -11,7 +11,7 @@ import zipfile
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import joblib
@@ -170,9 +170,10 @@ def _parts(estimator: Any) -> Iterator[Any]:
 def load_skops(*, whole: bool = False) -> Any:
     """Import the reader and writer of model files.
 
-    skops trusts all estimators of scikit-learn, and imports every one of its modules to list them,
-    which takes longer than a small fit. Unless the `whole` list is needed, this is a copy apart
-    from the one that others import: it trusts those that are imported already.
+    skops trusts all estimators of scikit-learn and all functions of SciPy. To list them it imports
+    all modules of the one and searches all modules for the other, which takes longer than a small
+    fit. Unless the `whole` list is needed, this is a copy apart from the one that others import: it
+    trusts the estimators that are imported already.
     """
     if whole or "skops.io" in sys.modules:
         return load_extra("skops.io", needed_for="Reading or writing model files")
@@ -182,8 +183,11 @@ def load_skops(*, whole: bool = False) -> Any:
 @functools.cache
 def _skops_apart() -> Any:
     utils: Any = import_module("sklearn.utils")
-    whole_list = utils.all_estimators
-    utils.all_estimators = _imported_estimators
+    scipy: Any = import_module("scipy")
+    whole = utils.all_estimators, scipy.special
+    unlisted = ModuleType("scipy.special")  # has all names, and lists none
+    vars(unlisted).update(__getattr__=functools.partial(getattr, scipy.special), __dir__=list)
+    utils.all_estimators, scipy.special = _imported_estimators, unlisted
     try:
         skops = load_skops(whole=True)
         # Indented lines take longer to write than the rest of a file.
@@ -191,7 +195,7 @@ def _skops_apart() -> Any:
         sys.modules["skops.io._persist"].json = plain  # type: ignore[attr-defined]
         return skops
     finally:
-        utils.all_estimators = whole_list
+        utils.all_estimators, scipy.special = whole
         for name in [name for name in sys.modules if name.partition(".")[0] == "skops"]:
             del sys.modules[name]
 

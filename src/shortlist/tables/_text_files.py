@@ -39,11 +39,25 @@ _LINE = re.compile(r'(?:[^"\r\n]|"[^"]*")+"?')
 #: Line ends are below this sign.
 _CONTROL = 14
 _UTF8 = ("utf-8", "utf8", "ascii")
+#: Letters in UTF-8, words of other alphabets, and signs that Western Windows programs do not write.
+_NOT_WINDOWS = re.compile(rb"[\x81\x8d\x8f\x90\x9d]|[\xc2-\xdf][\x80-\xbf]|[\x80-\xff]{3}")
+_BEYOND_ASCII = re.compile(rb"[A-Za-z]*[\x80-\xff]+[A-Za-z]*")
 
 
 def open_text(path: Path, source: OpenTable) -> OpenTable:
-    """Open a CSV or TSV file; `-` is standard input."""
+    """Open a CSV or TSV file; `-` is standard input.
+
+    The encoding of Western Windows programs is recognised and noted: numbers need no letters beyond
+    ASCII, and equal texts stay equal, whatever was meant by a letter.
+    """
     path, name, notes = utf8_file(path, source), source.name, source.notes
+    if source.reading.encoding is None and (word := _windows_word(path)):
+        notes.append(
+            f"{name} is not UTF-8 text, and is read as text of Windows programs (cp1252). If "
+            f"{word!r} is misspelt, name the encoding: encoding=..."
+        )
+        source = replace(source, reading=replace(source.reading, encoding="cp1252"))
+        path = utf8_file(path, source)
     columns, delimiter, start, has_rows = _heading(path, source)
     without = [str(place) for place, column in enumerate(columns, 1) if not column]
     if without:
@@ -230,6 +244,18 @@ def _marked(head: bytes, name: str) -> str | None:
     if len(head) == 4 and head[1] == head[3] == 0:
         return "utf-16-le"
     return "utf-16-be" if len(head) == 4 and head[0] == head[2] == 0 else None
+
+
+def _windows_word(path: Path) -> str | None:
+    """Return a word with a letter beyond ASCII of a text from Western Windows, or None."""
+    found = None
+    with open_bytes(path) as file:
+        for line in file:
+            if not line.isascii():
+                if _NOT_WINDOWS.search(line):
+                    return None
+                found = found or _BEYOND_ASCII.search(line)
+    return None if found is None else str(found[0].decode("cp1252"))
 
 
 def _is_utf8(path: Path) -> bool:

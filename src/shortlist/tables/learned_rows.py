@@ -59,16 +59,14 @@ class SeenRows:
         """One or two sentences for the reader of results; None if no row was seen before."""
         if not self.n_seen:
             return None
-        count = f"{self.n_seen:,} of {self.n_items:,} rows"
+        count = f"{self.n_seen:,} of {self.n_items:,}"
         if self.is_surprising:
             return (
-                f"{count} trained or calibrated this model. Results on them look better than "
+                f"{count} rows trained or calibrated this model. Results on them look better than "
                 "they are. Use rows that the model has not seen."
             )
-        return (
-            f"{count} equal rows that trained or calibrated this model. As rows repeat, about "
-            f"{number(self.expected)} would do so by chance."
-        )
+        by_chance = f"about {number(self.expected)} would do so by chance"
+        return f"Rows that equal some of the fit: {count}; {by_chance}, because rows repeat."
 
 
 @dataclass(frozen=True)

@@ -147,15 +147,18 @@ def measure_out_of_fold(model: TableModel, learned: TableRows) -> Unseen:
     keys = tie_keys_of(learned.X, learned.ids, seed=rule.terms.seed)
     by_fold = [keys_within(keys, fold) for fold in folds]
     flagged = rule.terms.flags_without_own(rule.samples, classifier.capacity, by_fold)
-    by_model = zip(classifier.estimators_, folds, strict=True)
-    by_default = np.concatenate([each.predict(learned.X.iloc[fold]) for each, fold in by_model])
+    p = np.asarray(classifier.out_of_fold_scores_, dtype=np.float64)[places]
+    by_default = p > 0.5
+    if model.learner != "auto":  # others need not predict what is likelier
+        by_model = zip(classifier.estimators_, folds, strict=True)
+        predicted = [each.predict(learned.X.iloc[fold]) for each, fold in by_model]
+        by_default = np.concatenate(predicted).astype(bool)
     order = _order(model, unseen, np.asarray(classifier.calibration_scores_))
     numbers = np.repeat(np.arange(len(folds)), [fold.size for fold in folds])
     together = [sample.groups for sample in rule.samples if sample.groups is not None]
     groups = np.concatenate(together) if together else None
     is_rare = labels_of(unseen)
-    rules = _compared(model, is_rare, flagged, by_default.astype(bool), order, numbers, groups)
-    p = np.asarray(classifier.out_of_fold_scores_, dtype=np.float64)[places]
+    rules = _compared(model, is_rare, flagged, by_default, order, numbers, groups)
     return Unseen(unseen, flagged, p, rules)
 
 

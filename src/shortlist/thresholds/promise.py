@@ -218,7 +218,7 @@ def warn_too_few(
     )
     promised = guarantee_in_short(promise.guarantee.name, 1 - promise.error, promise.n_batches)
     warn_user(
-        f"{promise.capacity!r} with the guarantee {promised}, needs more calibration {unit} than "
+        f"{promise.capacity!r}, with the guarantee {promised}, needs more calibration {unit} than "
         f"{n}. {outcome}",
         InsufficientCalibrationWarning,
     )
