@@ -66,7 +66,7 @@ class PostgresServer:
 
     def _run(self, program, *args, check=True):
         return subprocess.run(
-            [self.bin / program, *map(str, args)], check=check, cwd=self.folder, timeout=60,
+            [self.bin / program, *map(str, args)], check=check, cwd=self.folder, timeout=180,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **self._user,
         )  # fmt: skip
 
@@ -411,9 +411,9 @@ def serving(database, model_file, *, count=5, queues=None, made=None, **options)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         try:
-            with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=20) as client:
+            with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=180) as client:
                 client.service = service
-                deadline = time.monotonic() + 20
+                deadline = time.monotonic() + 60
                 while not service.ready and time.monotonic() < deadline:
                     for decider in list(service.deciders.values()):
                         decider._wake.set()
@@ -422,7 +422,7 @@ def serving(database, model_file, *, count=5, queues=None, made=None, **options)
                 yield client
         finally:
             server.should_exit = True
-            thread.join(30)
+            thread.join(180)
 
 
 def serve(folder, model_file, *options):

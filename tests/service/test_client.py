@@ -280,7 +280,7 @@ def test_one_command_serves_until_it_is_told_to_stop(tmp_path, model_file):
             assert client.decide(case("a", 900.0, "US")) == first._replace(repeated=True)
     finally:
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0
+        assert process.wait(180) == 0
         assert "ERROR" not in process.stderr.read()
         process.stderr.close()
     process, port = serve(tmp_path, None)
@@ -289,7 +289,7 @@ def test_one_command_serves_until_it_is_told_to_stop(tmp_path, model_file):
             assert client.decide(case("a", 900.0, "US")).repeated
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(180)
         process.stderr.close()
 
 
@@ -320,7 +320,7 @@ def test_the_same_command_starts_again_after_a_change(tmp_path, model_file):
             assert client.status()["capacity"] == expected
             client.set_capacity(7)
         process.terminate()
-        assert process.wait(30) == 0
+        assert process.wait(180) == 0
         said = process.stderr.read()
         process.stderr.close()
         assert ("keeps capacity 7, and not 5" in said) == (expected == 7)

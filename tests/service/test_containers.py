@@ -95,7 +95,8 @@ def test_a_container_that_others_reach_starts_and_needs_keys(address, model_file
         [sys.executable, "-m", "shortlist", "serve", model_file, "--count", "50"],
         env={**os.environ, **base}, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    with httpx.Client(base_url=f"http://127.0.0.1:{base['SHORTLIST_PORT']}") as client:
+    url = f"http://127.0.0.1:{base['SHORTLIST_PORT']}"
+    with httpx.Client(base_url=url, timeout=180) as client:
         status = partial(status_of, client)
         try:
             until(lambda: status("/v2/health/ready"), 200)
@@ -105,7 +106,7 @@ def test_a_container_that_others_reach_starts_and_needs_keys(address, model_file
             assert status("/v1/queues") == 401
         finally:
             process.terminate()
-            assert process.wait(30) == 0
+            assert process.wait(180) == 0
             assert "every request is refused until" in process.stderr.read()
             process.stderr.close()
 

@@ -284,7 +284,7 @@ def test_a_model_that_ends_its_reader_ends_no_worker(model_file, endless, tmp_pa
     """Through the command: the answer says what happened, and the same workers go on."""
     process, port = serve(tmp_path, model_file, "--count", "5")
     try:
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=150) as client:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=180) as client:
             before = workers_of(process)
             code, words = post_model(client, endless)
             shadow = client.put(f"{BASE}/shadow", content=endless, headers=FILE)
@@ -292,7 +292,7 @@ def test_a_model_that_ends_its_reader_ends_no_worker(model_file, endless, tmp_pa
             after = workers_of(process)
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(180)
         process.stderr.close()
     assert (code, shadow.status_code, decided.status_code) == (422, 422, 200)
     assert "was ended by SIG" in words

@@ -135,7 +135,7 @@ def test_the_command_writes_lines_of_json_alone(tmp_path, model_file, monkeypatc
             client.decide({"id": SECRET, "amount": AMOUNT, "country": "DE"})
     finally:
         process.send_signal(signal.SIGTERM)
-        _, written = process.communicate(timeout=60)
+        _, written = process.communicate(timeout=180)
     found = [json.loads(line) for line in written.splitlines()]
     assert "Serving on" in found[0]["message"]
     assert [each["route"] for each in found if each.get("status") == 200][-1] == (

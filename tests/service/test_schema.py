@@ -45,7 +45,7 @@ def test_answers_are_as_described(running, label):
     def ask(case, real):
         if real and "queue" in (case.path_parameters or {}):
             case.path_parameters["queue"] = "default"
-        response = case.call(base_url=str(running.base_url), timeout=20)
+        response = case.call(base_url=str(running.base_url), timeout=180)
         # What a model needs is not in the description: valid requests may be refused.
         case.validate_response(response, excluded_checks=[positive_data_acceptance])
         assert response.status_code < 500 or response.status_code == 503

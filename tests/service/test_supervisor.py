@@ -35,6 +35,6 @@ def test_a_signal_at_the_very_start_of_a_worker_ends_both():
     """It comes just before or just after the fork, when the parent does not yet know the worker."""
     for when in ("before", "after"):
         done = subprocess.run(
-            [sys.executable, "-c", CODE], env={**os.environ, "WHEN": when}, timeout=60, check=False
+            [sys.executable, "-c", CODE], env={**os.environ, "WHEN": when}, timeout=180, check=False
         )
         assert done.returncode == 0

@@ -37,7 +37,7 @@ def test_a_model_is_swapped_under_traffic(address, model_file, other_file, tmp_p
     done, models = threading.Event(), []
 
     def ask(name):
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=180) as client:
             n = after = 0
             while n < 40 or after < 40:
                 answer = client.post(f"{BASE}/decisions", json=case(f"{name}-{n}"))
@@ -49,7 +49,7 @@ def test_a_model_is_swapped_under_traffic(address, model_file, other_file, tmp_p
         with ThreadPoolExecutor(4) as pool:
             asked = [pool.submit(ask, name) for name in range(4)]
             try:
-                with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
+                with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=180) as client:
                     while len(models) < 160 and not any(each.done() for each in asked):
                         time.sleep(0.01)
                     content = other_file.read_bytes()
@@ -61,7 +61,7 @@ def test_a_model_is_swapped_under_traffic(address, model_file, other_file, tmp_p
                 each.result()
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(180)
         said = process.stderr.read()
         process.stderr.close()
     assert swapped.json()["model"] == 2
@@ -78,7 +78,7 @@ def test_a_switch_waits_until_every_worker_has_loaded_the_model(
 
     def slowly(self, id, store):
         reading.set()
-        assert go_on.wait(60)
+        assert go_on.wait(180)
         return load(self, id, store)
 
     with serving(address, model_file) as one, serving(address, None) as two:
@@ -88,7 +88,7 @@ def test_a_switch_waits_until_every_worker_has_loaded_the_model(
                 swapped = pool.submit(
                     one.post, f"{BASE}/model", content=other_file.read_bytes(), headers=FILE
                 )
-                assert reading.wait(60)
+                assert reading.wait(180)
                 for n in range(20):
                     for client in (one, two):
                         answer = client.post(

@@ -268,7 +268,7 @@ def test_alarms_are_told_once_while_they_last(tmp_path, model_file, receiver):
 def test_a_receiver_that_hangs_delays_no_decision(tmp_path, model_file, receiver):
     """It is waited for in another thread."""
     gate = threading.Event()
-    receiver.refuses = lambda event: gate.wait(20)
+    receiver.refuses = lambda event: gate.wait(180)
     path = tmp_path / "shortlist.db"
     with serving(path, model_file, count=40, webhook=(receiver.address, SECRET)) as client:
         until(lambda: places(client), True)

@@ -25,7 +25,7 @@ def broker():
     """Return a producer that is a broker as well, and the broker's address."""
     settings = {"test.mock.num.brokers": 1, "bootstrap.servers": "any", "log_level": 0}
     producer = confluent_kafka.Producer(settings)
-    found = next(iter(producer.list_topics(timeout=10).brokers.values()))
+    found = next(iter(producer.list_topics(timeout=60).brokers.values()))
     return producer, f"{found.host}:{found.port}"
 
 
@@ -60,7 +60,7 @@ def test_a_message_without_an_id_has_its_place(broker, monkeypatch):
     monkeypatch.setattr(kafka, "LONGEST_LINE", 10)
     for value in (b'{"id": 1}', b"", None, b"x" * 11):
         producer.produce("places", value, partition=2)
-    producer.flush(10)
+    producer.flush(60)
     lines = first_batch(Kafka(f"{address}/places", {}))
     assert [line.place for line in lines] == [f"places/2/{offset}" for offset in range(4)]
     assert lines == [b'{"id": 1}', b"", b"", TOO_LONG]
@@ -71,7 +71,7 @@ def test_reading_goes_on_where_answers_ended(broker):
     producer, address = broker
     for number in range(5):
         producer.produce("again", b"%d" % number, partition=0)
-    producer.flush(10)
+    producer.flush(60)
     source = Kafka(f"{address}/again", {"again/0": 2})
     batches = source.batches(100)
     assert next(batches) == [b"2", b"3", b"4"]
@@ -84,7 +84,7 @@ def test_a_topic_that_was_made_anew_is_refused(broker):
     """Its messages would have the places of others, and get their answers."""
     producer, address = broker
     producer.produce("anew", b"0", partition=0)
-    producer.flush(10)
+    producer.flush(60)
     with pytest.raises(OSError, match="anew/0 ends at 1, and was decided up to 50"):
         first_batch(Kafka(f"{address}/anew", {"anew/0": 50}))
 
@@ -156,7 +156,7 @@ def test_a_partition_without_a_leader_is_an_error(broker, monkeypatch):
     """As when one of several brokers is down."""
     producer, address = broker
     producer.produce("led", b"0", partition=0)
-    producer.flush(10)
+    producer.flush(60)
     source = Kafka(f"{address}/led", {})
 
     class Leaderless:

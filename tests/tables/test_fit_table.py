@@ -2,7 +2,6 @@
 
 import importlib
 import re
-import time
 
 import numpy as np
 import pandas as pd
@@ -257,14 +256,12 @@ def test_a_long_fit_is_timed_with_a_piece_of_the_rows(cases, monkeypatch):
     monkeypatch.setattr(estimators, "_PIECE", 400)
     steps = []
     options = {"learner": "auto", "size": "quick", "folds": 2}
-    begun = time.perf_counter()
     fit(cases, on_progress=lambda *step: steps.append(step), **options)
-    taken = time.perf_counter() - begun
     words = [step[0] for step in steps[:3]]
     assert words[:2] == ["reading", "timing a piece of the rows"]
     assert re.fullmatch(r"fitting, about [0-9]+ seconds? in all", words[2])
     total = steps[-1][2]
-    assert 0 < total < 20 * taken  # seconds, not rows
+    assert 0 < total < len(pd.read_csv(cases))  # seconds, and not rows of all fits
     assert len(steps) == 3 + 15
 
 
