@@ -357,6 +357,22 @@ def test_a_database_without_its_locks_is_told(kept):
     assert "lacks its locks ['log_slot', 'note_unchanged']" in told
 
 
+def test_a_lock_that_keeps_nothing_is_told(kept):
+    """It has the name of one that does."""
+    copy, _ = kept
+    address = copy()
+    with opened(address) as store:
+        store.query("DROP TRIGGER log_kept" if store.dialect == "sqlite" else "SELECT 1")
+        store.query(
+            "CREATE TRIGGER log_kept BEFORE DELETE ON log BEGIN SELECT 1; END"
+            if store.dialect == "sqlite"
+            else "CREATE OR REPLACE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql "
+            "AS 'BEGIN RETURN NEW; END'"
+        )
+    [told] = problems(address, None)
+    assert "log_kept" in told or "note_unchanged" in told
+
+
 def test_a_head_must_be_signed_by_the_key(kept):
     """Another key, another head and no signature are all told."""
     copy, head = kept

@@ -63,8 +63,8 @@ class PostgresStore(Store):
     is_listed = "case_id = ANY (ARRAY (SELECT json_array_elements_text(?::json)))"
     field = "(log.body::json ->> ?::text)"
     locks = (
-        "SELECT tgname::text FROM pg_trigger WHERE tgenabled IN ('O', 'A') UNION "
-        "SELECT indexname::text FROM pg_indexes"
+        "SELECT tgname::text, prosrc FROM pg_trigger JOIN pg_proc ON pg_proc.oid = tgfoid "
+        "WHERE tgenabled IN ('O', 'A') UNION SELECT indexname::text, '' FROM pg_indexes"
     )
     now = "extract(epoch FROM clock_timestamp())"
 

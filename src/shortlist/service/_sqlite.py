@@ -43,7 +43,7 @@ class SQLiteStore(Store):
     dialect, driver = "sqlite", sqlite3
     is_listed = "case_id IN (SELECT value FROM json_each(?))"
     field = "(SELECT CAST(value AS TEXT) FROM json_each(log.body) WHERE key = ?)"
-    locks = "SELECT name FROM sqlite_master WHERE type IN ('index', 'trigger')"
+    locks = "SELECT name, sql FROM sqlite_master WHERE sql <> '' AND type <> 'table'"
     now = "(julianday('now') - 2440587.5) * 86400"
 
     def __init__(

@@ -135,7 +135,7 @@ class Store:
     field: str
     #: SQL: the present moment by one clock for all machines.
     now: str
-    #: SQL: the names of all triggers and indexes.
+    #: SQL: the names of all triggers and indexes, and the text of what each does.
     locks: str
     read_row, read_total = READ_ROW, READ_TOTAL
 
@@ -325,10 +325,10 @@ class Store:
             )
 
     def missing_locks(self) -> list[str]:
-        """Return what the database lacks of all that keeps it from breaking a promise."""
-        made = "\n".join(_schema(self.dialect))
+        """Return what the database lacks, or has changed, that keeps it from breaking a promise."""
+        made = "\n".join(_schema(self.dialect)).replace("''", "'")
         locks = re.findall(r"^CREATE (?:UNIQUE INDEX|TRIGGER) (\w+)", made, re.MULTILINE)
-        return sorted(set(locks) - {name for (name,) in self.query(self.locks)})
+        return sorted(set(locks) - {name for name, text in self.query(self.locks) if text in made})
 
     def queues(self) -> list[QueueRow]:
         """Return all queues in the order in which they were made."""
