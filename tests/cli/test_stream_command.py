@@ -282,6 +282,7 @@ def test_another_model_or_capacity_is_refused_or_adopted(stream, lines, cases, t
         (("--count", "5", "--period", "day", "--fraction", "0.1"), "in one way"),
         (("--count", "5", "--period", "soon"), "not a length of time"),
         (("--fraction", "7"), "must be"),
+        (("--count", "5", "--period", "day", "--within", "24h"), "serve --within 24h"),
     ],
 )
 def test_impossible_options(stream, lines, options, message):

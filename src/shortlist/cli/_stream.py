@@ -39,6 +39,7 @@ def stream(
     worth: options.Number = None,
     entity: options.Text = None,
     allow: Annotated[list[str] | None, typer.Option(metavar="TEXT", show_default=False)] = None,
+    within: Annotated[str | None, typer.Option(hidden=True)] = None,
     kafka: Annotated[str | None, typer.Option(metavar="ADDRESS")] = None,
     read: options.Read = None,
     as_json: options.AsJson = False,
@@ -80,7 +81,14 @@ def stream(
         Continue from a state of another model or capacity.
     allow
         Do not decide about an entity until a moment: --allow ann=2027-01-31; may be repeated.
+    within
+        Refused, such as --within 24h: nobody can ask a stream for the next case.
     """
+    if within is not None:
+        raise typer.BadParameter(
+            "a stream answers each line once, when it arrives, and nobody can ask it for the next "
+            f"case. Cases that can wait are for: shortlist serve --within {within}"
+        )
     check_distinct(state, keep=(model, Path("-")))
     limit = options.capacity_from(
         count=count, period=period, capacity=capacity, per=per, fraction=fraction, budget=budget
