@@ -93,7 +93,6 @@ NOT_MEASURED = {
 }
 #: Whole numbers of settings and of years.
 NOT_MEASURED_WHOLE = {
-    ("docs/appendix/detection-study.md", "On the insurance contest"): "5822 238 126 125 121 122",
     ("studies/README.md", "`paper/`: the figures of the paper"): "4650",
     ("studies/README.md", "`online/`: control on a stream"): "703 803",
     ("docs/appendix/online-study.md", "What it costs not to know the future"): "4096",
