@@ -5,6 +5,7 @@ This is the only package that prints. Commands import the packages they need whe
 
 from __future__ import annotations
 
+import atexit
 import gc
 import sys
 
@@ -19,7 +20,9 @@ def main() -> None:
     if sys.argv[1:] == ["--version"]:  # without importing anything else
         sys.stdout.write(f"shortlist {__version__}\n")
         return
-    gc.set_threshold(50_000, 20, 20)  # what is imported stays, and looking through it takes long
+    # What is imported stays: to search it for garbage, also at the end, takes as long as a fit.
+    gc.set_threshold(50_000, 20, 20)
+    atexit.register(gc.freeze)
     try:
         load_extra("typer", needed_for="The command line")
         load_extra("rich", needed_for="The command line")
