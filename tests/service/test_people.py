@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import LinearConstraint, milp
 
+from shortlist.online.decisions import PROBE
 from shortlist.service._decider import Request
 from shortlist.service._reviews import FlaggedCase, hold
 from shortlist.service._staff import Reviewer, Staff, _follow
@@ -426,6 +427,8 @@ def test_minutes_of_a_day_are_those_of_a_day_in_queues_of_other_periods(team, mo
     made = lead.post("/v1/queues", json={"name": "weekly", "staff": 10, "period": 7 * 86_400.0})
     assert made.json()["capacity"] == 7  # half of 7 days of 20 minutes
     lead.put("/v1/reviewers/kim", json={"minutes": 20, "segments": ["US"]})
+    weeks = {"minutes": 20, "segments": ["DE"], "queues": ["weekly"]}
+    lead.put("/v1/reviewers/lee", json=weeks)  # of whom the whole week counts
     flag(shop, "today")
     assert shop.post(f"{weekly}/decisions", json=case("week", 990, "US")).json()["flag"]
     assert shop.post(f"{weekly}/decisions", json=case("more", 980, "US")).json()["flag"]
@@ -592,6 +595,18 @@ def test_cases_that_take_no_time_are_assigned_as_well():
     cases = [FlaggedCase(entry, None, None, False, None) for entry in entries]
     staff = Staff(queue, 1.0, [Reviewer("kim", 0, None, None, None)], {"kim": 2}, set())
     assert len(staff.assign(cases)) == 2
+
+
+def test_a_probe_is_worth_as_much_as_the_flag_before_it():
+    """By its own score it would be left over, which would give it away."""
+    queue = QueueSettings("day", 1, probe=0.1, probe_key="a test")
+    entries = [
+        Entry(1, n, 0, 1, 0.0, 0, str(n), score=score, code=code)
+        for n, (score, code) in enumerate([(0.9, 1), (0.1, PROBE), (0.8, 1)])
+    ]
+    cases = [FlaggedCase(entry, None, None, False, None) for entry in entries]
+    staff = Staff(queue, 1.0, [Reviewer("kim", 0, None, None, None)], {"kim": 2_000}, set())
+    assert [item.id for item, _ in staff.assign(cases)] == ["0", "1"]
 
 
 def test_the_tolerance_of_the_solver_gives_nobody_more_time():
