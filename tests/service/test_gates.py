@@ -9,6 +9,7 @@ import stat
 import time
 import tracemalloc
 import zipfile
+from functools import partialmethod
 from pathlib import Path
 from unittest.mock import ANY
 
@@ -402,12 +403,14 @@ def test_a_full_disk_is_neither_ready_nor_silent(address, model_file, caplog, mo
         ready = lambda: client.get("/v2/health/ready").status_code  # noqa: E731
         with monkeypatch.context() as patch:
 
-            def full(store, group):
+            def full(store, commit, group):
+                if not group.entries and group.snapshot is None:
+                    return commit(store, group)  # for so little, there still is room
                 store.rollback()
                 raise StoreError("database or disk is full")
 
             for kind in (SQLiteStore, PostgresStore):
-                patch.setattr(kind, "commit", full)
+                patch.setattr(kind, "commit", partialmethod(full, kind.commit))
             assert client.post(f"{BASE}/decisions", json=case("a")).status_code == 503
             assert [ready() for _ in range(20)] == [503] * 20
             until(lambda: "(database): database or disk is full" in caplog.text, True)

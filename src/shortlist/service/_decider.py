@@ -31,6 +31,8 @@ from .store import Entry, PromiseError, QueueRow, Store, StoreError
 _log = logging.getLogger("shortlist.service")
 _MOST_IN_A_GROUP = 4_096  # cases, after which no other request joins a group
 _MANY = 64  # cases
+#: What somebody is told whose request the database does not take.
+AWAY = "The database cannot be reached or written to."
 # More cases are refused: so many, or what takes this share of the patience at the present pace.
 _MOST_WAITING, _LONGEST_WAIT = 20_000, 0.3
 _ALARM_EVERY = 5.0  # seconds
@@ -88,7 +90,7 @@ class Decider:
         self._wake = threading.Event()
         # How many cases a group usually has, and the seconds for a case of a large one.
         self._usual = self._pace = 0.0
-        self._was_quick = self._closing = False
+        self._was_quick = self._closing = self._failing = False
         #: The controller as this process knows it; others only read it.
         self.replica: Replica | None = None
         self.stopped: str | None = None
@@ -167,6 +169,7 @@ class Decider:
             if self._is_quick(replica.model):
                 self._take_scored(replica, batch)
             self._decide(replica, row, total, batch)
+            self._failing = False
             n_cases = sum(len(request.cases) for request in batch)
             self._usual += (n_cases - self._usual) / 8
             if n_cases >= _MANY:
@@ -194,6 +197,7 @@ class Decider:
     def _try(self, replica: Replica) -> None:
         """Find out whether cases can be decided again: the clock is right, the disk has room."""
         with writing(replica) as maker:
+            maker.saves = self._failing  # a disk that is full may have room for less
             self._moment(maker.row, replica)
         # Whoever raised an alarm may have ended; who still cannot decide raises it again.
         for kind in ("error", *_KINDS.values()):
@@ -336,9 +340,9 @@ class Decider:
         self._put_back(batch)
         kind = next((_KINDS[each] for each in _KINDS if isinstance(error, each)), "error")
         # A session that was merely lost is not worth an alarm.
-        if kind != _DATABASE or not (self.ready or self._closing):
+        if kind != _DATABASE or self._failing or not (self.ready or self._closing):
             self._alarm(kind, error)
-        self.ready = False
+        self.ready, self._failing = False, True
         if kind == "replay":
             self.stopped = self.stopped or f"This process has stopped deciding. {error}"
         if kind == "clock":
@@ -347,7 +351,7 @@ class Decider:
             return
         self._store.close()
         self.replica = None  # a database that crashed may have lost what nobody was told of
-        problem = Problem(503, "unavailable", self.stopped or "The database cannot be reached.")
+        problem = Problem(503, "unavailable", self.stopped or AWAY)
         self._refuse(problem, math.inf if self._closing or self.stopped else time.monotonic())
         time.sleep(0.05)
 

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from ._api import Answers, Cases, Problem
-from ._decider import Decider, Request
+from ._decider import AWAY, Decider, Request
 from ._models import Arrival, ModelCache, Roster
 from .databases import open_store
 from .keys import NO_KEY, ApiKey, KeyRing, vouched_person
@@ -234,7 +234,7 @@ class Service:
                 self.store.close()
             except ValueError as error:
                 raise Problem(503, "unavailable", str(error)) from error
-        raise Problem(503, "unavailable", "The database cannot be reached.")
+        raise Problem(503, "unavailable", AWAY)
 
     # --- who may -------------------------------------------------------------------------------
 
