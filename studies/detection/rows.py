@@ -16,7 +16,10 @@ parts, each the difference of two detections:
   a list has the right length. M forgives no flag above the capacity.
 
 `chance` is the part of `flags` that no rule for single rows can save: what a threshold loses whose
-flag rate is exactly the capacity, because the number of rows above it is binomial.
+flag rate is exactly the capacity, because the number of rows above it is binomial. `least` is what
+any rule must lose that lets one of several models decide by a threshold from as many rows as are
+judged: `one model`, and sqrt(2) times `chance`. The rate of such a threshold varies as much as the
+number of rows above it does; with m rows per row to judge it would be sqrt(1 + 1 / m) times.
 
 Two other rules are tried with the same models, over eight draws of the folds of new rows, and
 compared with the rule itself in M: `pooled` is one place among the scores of all folds, which
@@ -54,7 +57,8 @@ FILE = Path(__file__).with_name("rows.csv")
 COLUMNS = ["rule", "data", "b", "draws", "M", "use", "list", "whole", "one"]
 TRIED = ("pooled", "by labels")
 PARTS = ("gap", "one model", "ranks", "flags", "chance")
-COLUMNS += [name for part in (*PARTS, *TRIED) for name in (part, f"error of {part}")]
+COLUMNS += [name for part in PARTS for name in (part, f"error of {part}")] + ["least"]
+COLUMNS += [name for part in TRIED for name in (part, f"error of {part}")]
 
 
 def halves(repetitions):
@@ -187,8 +191,9 @@ def main():
         for place, b in enumerate((1, 2, 3)):
             pairs = zip(gaps.mean(axis=0)[place], errors[place], strict=True)
             numbers = [*found.mean(axis=0)[place, :5], *(each for pair in pairs for each in pair)]
+            least = numbers[7] + 2**0.5 * numbers[13]  # one model, and chance
             row = [options.label, options.data, b, len(gaps), *(f"{n:.3f}" for n in numbers[:-4])]
-            row += [f"{each:.4f}" for each in numbers[-4:]]
+            row += [f"{least:.3f}", *(f"{each:.4f}" for each in numbers[-4:])]
             writer.writerow(row)
             print(*row, flush=True)
 

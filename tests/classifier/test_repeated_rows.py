@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
@@ -48,16 +49,44 @@ def test_copies_do_not_make_a_model_look_perfect(copies):
 
 
 def test_copies_are_one_case(copies):
-    """The same scores and thresholds as with the groups named."""
+    """The same threshold as with the groups named, and copies of whole cases in each fold."""
     X, y, order = copies
-    model, named = nearest().fit(X, y), nearest().fit(X, y, groups=order)
-    for fold in range(10):
-        assert np.unique(order[model.folds_ == fold]).size == 20
-        assert model.rule_.samples[fold].groups is not None
-    assert {sample.scores.size for sample in model.rule_.samples} == {80}
-    assert [each.share for each in model.calibrations_] == [
-        each.share for each in named.calibrations_
-    ]
+    model, named = nearest(cv=0.5).fit(X, y), nearest(cv=0.5).fit(X, y, groups=order)
+    assert model.rule_.samples[0].scores.size == 400
+    assert model.calibration_.share == named.calibration_.share
+    for each in nearest().fit(X, y).rule_.samples:
+        assert np.unique(each.groups).size * 4 == each.scores.size
+
+
+class Known(ClassifierMixin, BaseEstimator):
+    """Scores rows by their only column, whatever it has learned from."""
+
+    def fit(self, X, y):
+        """Remember the labels."""
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict_proba(self, X):
+        """Return the column as probabilities."""
+        return np.column_stack([1 - X[:, 0], X[:, 0]])
+
+
+@pytest.mark.filterwarnings("ignore::shortlist.exceptions.InsufficientCalibrationWarning")
+@pytest.mark.parametrize("share", [0.02, 0.1])
+def test_equal_rows_that_are_different_cases_keep_the_capacity(share):
+    """Five rows are rare, with a tenth of all cases, and 300 are common: no label is mixed.
+
+    If such cases were taken for copies alone, 1.6 and 1.2 times the capacity would be flagged.
+    """
+    rows = np.linspace(0.99, 0.01, 305)[:, np.newaxis]
+    weights, rates = np.repeat([0.1 / 5, 0.9 / 300], [5, 300]), []
+    model = CapacityClassifier(Known(), capacity=Capacity.fraction(share), rare_label=1)
+    for seed in range(40):
+        drawn = np.random.default_rng(seed).choice(305, size=300, p=weights)
+        model.set_params(random_state=seed).fit(rows[drawn], (drawn < 5).astype(int))
+        assert model.rule_.samples[0].groups is not None
+        rates.append(weights @ model.flag(rows))
+    assert np.mean(rates) <= share
 
 
 @pytest.mark.parametrize(

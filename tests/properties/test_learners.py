@@ -1,6 +1,7 @@
 """Laws of the learners, for arbitrary inputs."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -15,6 +16,7 @@ items = arrays(np.float64, st.tuples(st.just(40), st.integers(1, 3)), elements=s
 labels = arrays(np.int64, 40, elements=st.integers(0, 1)).map(lambda y: np.r_[0, 0, 1, 1, y[4:]])
 
 
+@pytest.mark.filterwarnings("ignore:The data were divided")
 @settings(max_examples=50)
 @given(
     X=items,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Callable, Iterator
+from itertools import chain
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -22,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from ..exceptions import InsufficientCalibrationWarning
 from . import scoring
-from .arrays import Rows
+from .arrays import Doubles, Rows
 from .documented import DocumentedMixin
 from .labels import without_gaps
 from .validation import check_count, warn_user
@@ -143,7 +144,11 @@ def check_enough_rare(is_rare: NDArray[np.bool_], rare_label: Any) -> None:
 
 
 def random_parts(
-    strata: NDArray[Any], cv: Any, rng: np.random.Generator, groups: Rows | None = None
+    strata: NDArray[Any],
+    cv: Any,
+    rng: np.random.Generator,
+    groups: Rows | None = None,
+    hashed: Doubles | None = None,
 ) -> list[tuple[Rows, Rows]]:
     """Leave items out at random: a share of them, or each one once in a number of folds.
 
@@ -153,6 +158,10 @@ def random_parts(
     in proportion are not like new ones. The whole partition is drawn anew until each stratum can be
     learned from everywhere. Items that are left out are then a little too common, and a warning
     says so: promises are exact over all samples with a first draw that will do.
+
+    Groups of equal rows have a `hashed` number each, which picks the model that decides about such
+    a row later on. They come in the fold that this model has not seen, if that will do: new rows
+    that are equal to old ones are then like these, too.
     """
     (rng,) = rng.spawn(1)  # the items may have been drawn from a generator of the same seed
     codes = strata.astype(np.intp)
@@ -160,15 +169,17 @@ def random_parts(
     if groups is not None:  # a group has one unit of each stratum that it has an item of
         units, codes = np.unique(np.stack([groups, codes]), axis=1)
     dealt = _deal(int(units.max()) + 1, codes, cv)
-    for n_before in range(_MOST_DRAWS):
-        drawn = rng.permutation(dealt)
-        left_out = range(1 if holds_out(cv) else int(dealt.max()) + 1)
-        if all(_can_learn(codes, drawn[units] != fold) for fold in left_out):
-            if n_before:
+    left_out = range(1 if holds_out(cv) else int(dealt.max()) + 1)
+    draws: Iterator[Rows] = (rng.permutation(dealt) for _ in range(_MOST_DRAWS))
+    if hashed is not None:
+        draws = chain([(hashed * len(left_out)).astype(np.intp)], draws)
+    for n_before, drawn in enumerate(draws, -(hashed is not None)):
+        is_whole = np.unique(drawn).size >= len(left_out)
+        if is_whole and all(_can_learn(codes, drawn[units] != fold) for fold in left_out):
+            if n_before > 0:
                 warn_user(
-                    f"The data were divided {n_before + 1} times until every part to learn from "
-                    "had enough of each class. There are too few rare items for an exact promise: "
-                    "find more, or let more learn (cv=10, say).",
+                    f"The data were divided {n_before + 1} times until enough of each class could "
+                    "be learned from: too few for an exact promise. Find more, or use cv=10.",
                     InsufficientCalibrationWarning,
                 )
             folds = drawn if groups is None else drawn[groups]
@@ -260,10 +271,14 @@ def aligned_with_rows(unseen: list[Unseen], n_items: int) -> tuple[NDArray[np.fl
 
 
 class Groups(NamedTuple):
-    """Groups as they were given, for splitters, and their numbers; None if none belong together."""
+    """Groups as they were given, for splitters, and their numbers; None if none belong together.
+
+    Groups of equal rows have `hashed` numbers.
+    """
 
     given: Any = None
     numbers: Rows | None = None
+    hashed: Doubles | None = None
 
 
 class TrainedModels(NamedTuple):

@@ -353,12 +353,9 @@ class Cuts(NamedTuple):
 
     def flag(self, scores: Floats, tie_keys: TieKeys | None) -> Mask:
         """Flag scores that are lifted to their grid."""
-        flagged = flag_above(scores, self.upper, tie_keys)
-        if self.share == 0 or tie_keys is None:
-            return flagged
-        between = np.flatnonzero(flag_above(scores, self.lower, tie_keys) & ~flagged)
-        if between.size:
-            flagged[between] = lots_of(tie_keys(between)) < self.share
+        flagged, between = self.divide(scores, tie_keys)
+        if self.share and tie_keys is not None and between.any():
+            flagged[between] = lots_of(tie_keys(np.flatnonzero(between))) < self.share
         return flagged
 
 

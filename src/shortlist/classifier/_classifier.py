@@ -354,6 +354,9 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
         if known["groups"] is None and own_folds and is_rare is not None:
             repeats = repeats_of(X, is_rare)
             groups = folds.Groups(None, repeats.groups)
+            if repeats.groups is not None and facts.ids is None:
+                first = np.unique(repeats.groups, return_index=True)[1]
+                groups = groups._replace(hashed=keys_of(facts, seed + 1)(first))
             promised, limits = self._terms(ReferencePrevalence(), seed), self._limits(segments)
             refused = any(promised.refuses_groups(limit, labelled=True) for limit in limits)
             if repeats.matter and not refused:
@@ -538,7 +541,7 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
                 raise ValueError("Out-of-bag scores are probabilities: use response_method='auto'.")
             options = {"fit_params": fit_params, "rare_label": self.rare_label_}
             return folds.fit_out_of_bag(estimator, X, y, groups=groups.numbers, **options)
-        splits = self._make_folds(X, y, is_rare, routed.splitter.split, seed, groups.numbers)
+        splits = self._make_folds(X, y, is_rare, routed.splitter.split, seed, groups)
         for model in of_lists:
             self.list_estimator_ = clone(model).fit(X, y, **routed.list_estimator.fit)
         options = {"fit_params": fit_params, "score": score}
@@ -553,15 +556,15 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
         is_rare: Mask,
         split_params: dict[str, Any],
         seed: int,
-        groups: Rows | None,
+        groups: folds.Groups,
     ) -> list[tuple[Any, Any]]:
         """Return the rows that each model learns from, and those that it scores unseen."""
         rng = np.random.default_rng(None if self.random_state is None else seed)
         if isinstance(self._cv, Real):
             folds.check_enough_rare(is_rare, self.rare_label_)
-            splits = folds.random_parts(is_rare, self._cv, rng, groups)
+            splits = folds.random_parts(is_rare, self._cv, rng, groups.numbers, groups.hashed)
         else:
-            splits = folds.splits_of(self._cv, X, y, split_params, groups=groups)
+            splits = folds.splits_of(self._cv, X, y, split_params, groups=groups.numbers)
         if len(splits) == 1:
             self._check_no_list_estimator()
         promise.check_folds(self.guarantee, [len(unseen) for _, unseen in splits])
