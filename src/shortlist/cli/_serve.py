@@ -315,10 +315,10 @@ def audit(
 
     The log must have no gaps, each case one decision, each flag its slot, and no period more flags
     than its capacity. Decisions of this version of shortlist are made again from their scores, and
-    flagged cases are scored again by the model files; both are compared bit for bit. Nothing is
-    written, and a copy that is read-only can be audited. Every entry must follow from all entries
-    before it, by a chain of hashes. The exit code is 2 if anything is wrong, or if there is nothing
-    to check.
+    flagged or waiting cases are scored again by the model files; both are compared bit for bit.
+    Nothing is written, and a copy that is read-only can be audited. Every entry must follow from
+    all entries before it, by a chain of hashes. The exit code is 2 if anything is wrong, or if
+    there is nothing to check.
 
     Options
     -------
@@ -344,7 +344,7 @@ def audit(
             typer.echo(
                 f"{each.queue}: {each.n_decisions:,} decisions and {each.n_flags:,} flags in "
                 f"{each.n_periods:,} periods; {each.n_replayed:,} decisions made again, "
-                f"{each.n_other:,} only checked; {each.n_rescored:,} flagged "
+                f"{each.n_other:,} only checked; {each.n_rescored:,} "
                 f"cases scored again; erased cases: {each.n_erased:,}."
             )
             for problem in each.problems:

@@ -51,8 +51,8 @@ class QueueAudit:
     n_erased : int
         Decisions whose cases were erased: their ids and columns are gone, their seals are checked.
     n_rescored : int
-        Flagged cases that were scored again by their model file, and compared bit for bit. The
-        columns of other cases are not kept.
+        Flagged or waiting cases that were scored again by their model file, and compared bit for
+        bit. The columns of other cases are not kept.
     problems : list of str
         What is wrong; empty if every promise was kept.
     """
