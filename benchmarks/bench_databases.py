@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import os
 import statistics
 import subprocess
 import sys
@@ -40,16 +39,29 @@ class Cost(NamedTuple):
     megabytes: float
 
 
+# Read by the child from the kernel (Linux); ru_maxrss would remember the parent it was forked from.
+_RUN = """
+import re, resource, sys
+from pathlib import Path
+from shortlist.cli._app import app
+try:
+    app(sys.argv[1:])
+finally:
+    peak = re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1]
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    print(used.ru_utime + used.ru_stime, int(peak) / 1024, file=sys.stderr)
+"""
+
+
 def flag(model: Path, source: str, out: str) -> Cost:
     """Run the command, and return what it took."""
     start = time.perf_counter()
-    words = [sys.executable, "-m", "shortlist", "--quiet", "flag", str(model), source, "-o", out]
-    process = subprocess.Popen(words, stdout=subprocess.DEVNULL)
-    _, status, used = os.wait4(process.pid, 0)
-    if status:
-        raise SystemExit(f"flag ended with {os.waitstatus_to_exitcode(status)}")
+    words = [sys.executable, "-c", _RUN, "--quiet", "flag", str(model), source, "-o", out]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"flag ended with {done.returncode}: {done.stderr}")
     seconds = time.perf_counter() - start
-    return Cost(seconds, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
+    return Cost(seconds, *map(float, done.stderr.splitlines()[-1].split()))
 
 
 @contextlib.contextmanager

@@ -54,7 +54,7 @@ def be_broker() -> None:
 
 def message_of(case: int) -> bytes:
     """Return the message about a case; every third one has no id."""
-    fields = {"amount": 50 + case * 37 % 200, "at": 1_000 + case // 10}
+    fields = {"amount": 50 + case * 37 % 200, "at": 1_000 + case // 5}
     return json.dumps(fields if case % 3 == 0 else {"id": case, **fields}).encode()
 
 

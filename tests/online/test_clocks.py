@@ -85,7 +85,7 @@ def test_the_same_moment_in_any_spelling():
     assert batch.flagged.sum() == 1
 
 
-@pytest.mark.parametrize("missing", [pd.NaT, np.datetime64("NaT"), np.nan, None])
+@pytest.mark.parametrize("missing", [pd.NaT, np.datetime64("NaT", "s"), np.nan, None])
 def test_a_missing_moment_is_an_error_and_changes_nothing(missing):
     """One missing moment among many raises an error before the clock moves."""
     controller = budget()

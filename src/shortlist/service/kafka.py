@@ -57,12 +57,11 @@ class Kafka:
         brokers, self._topic, self._answers = _parts(address)
         self.position = dict(answered)
         self.has_answers = bool(self._answers)
-        shared = {"bootstrap.servers": brokers, **_settings()}
+        # Without the last one, the client prints to standard error by itself.
+        shared = {"bootstrap.servers": brokers, **_settings(), "log_level": 0}
         own = {"group.id": "shortlist", "enable.auto.commit": False, "client.id": "shortlist"}
-        self._consumer = self._client.Consumer(
-            {"auto.offset.reset": "earliest", **shared, **own} | _QUIET
-        )
-        self._producer = self._client.Producer({**shared, "enable.idempotence": True} | _QUIET)
+        self._consumer = self._client.Consumer({"auto.offset.reset": "earliest", **shared, **own})
+        self._producer = self._client.Producer({**shared, "enable.idempotence": True})
         self._failed: list[str] = []
         self._known: set[int] = set()
         self._looked = -float("inf")
@@ -145,10 +144,6 @@ class Kafka:
     def _note_failure(self, error: Any, message: Any) -> None:
         if error is not None:
             self._failed.append(error.str())
-
-
-# Without these, the client prints to standard error by itself.
-_QUIET: dict[str, Any] = {"log_level": 0}
 
 
 def _parts(address: str) -> tuple[str, str, str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import sqlite3
 import tempfile
 from collections.abc import Collection, Iterator
 from dataclasses import replace
@@ -20,7 +19,7 @@ from ._records import as_arrow
 from ._source import OpenTable
 
 _CHUNK_ROWS = 1 << 14
-_DRIVERS = {"postgresql": "psycopg", "duckdb": "duckdb", "other": "sqlalchemy"}
+_DRIVERS = {"sqlite": "sqlite3", "postgresql": "psycopg", "duckdb": "duckdb", "other": "sqlalchemy"}
 #: Types of answers, by their names in Arrow: in SQL, and as SQLAlchemy calls them.
 _TYPES = {
     "string": ("TEXT", "UnicodeText"),
@@ -37,9 +36,7 @@ def _connected(address: DatabaseTable, *, writes: bool = False) -> Iterator[Any]
 
     A database that cannot be written to is an error of the system, as a file would be.
     """
-    driver: Any = sqlite3
-    if address.system in _DRIVERS:
-        driver = load_extra(_DRIVERS[address.system], needed_for=f"Reading {address}")
+    driver = load_extra(_DRIVERS[address.system], needed_for=f"Reading {address}")
     errors = driver.exc.SQLAlchemyError if address.system == "other" else driver.Error
     try:
         with contextlib.closing(_connect(driver, address, writes)) as connection:
@@ -131,16 +128,20 @@ def append_whole(address: DatabaseTable) -> Iterator[BinaryIO]:
                 return
             fields, table = answers.schema_arrow, _table_of(address)
             cursor = connection.cursor()
-            mark = "%s" if address.system == "postgresql" else "?"
             if address.system != "postgresql":  # whose driver begins by itself
                 cursor.execute("BEGIN")
             named = _quoted(address, *fields.names)
             typed = ", ".join(f"{n} {_type_of(f)[0]}" for n, f in zip(named, fields, strict=True))
             cursor.execute(f"CREATE TABLE IF NOT EXISTS {table} ({typed})")
-            names, marks = ", ".join(named), ", ".join([mark] * len(fields))
+            into, marks = f"{table} ({', '.join(named)})", ", ".join("?" * len(named))
             for batch in answers.iter_batches(_CHUNK_ROWS):
                 rows = list(zip(*batch.to_pydict().values(), strict=True))
-                cursor.executemany(f"INSERT INTO {table} ({names}) VALUES ({marks})", rows)
+                if address.system == "postgresql":
+                    with cursor.copy(f"COPY {into} FROM STDIN") as copy:
+                        for row in rows:
+                            copy.write_row(row)
+                else:
+                    cursor.executemany(f"INSERT INTO {into} VALUES ({marks})", rows)
             cursor.execute("COMMIT")
 
 
