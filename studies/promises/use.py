@@ -5,12 +5,15 @@
 `before` and `after` are mean flag rates as shares of the capacity, by b8043b0, whose `src` folder
 is named, and by this version; `best` is the most that the same promise allows: all of the capacity
 on average, and with a confidence what one threshold of all n items uses that errs as often as
-it may. All n items calibrate one threshold of a trained model, or a half of them does ("held out"),
-or each item helps to calibrate one of ten ("folds"). `promised` and `error` are the largest
+it may, which is not known for work and groups. All n items calibrate one threshold of a trained
+model, or a half of them does ("held out"), or each item helps to calibrate one of ten ("folds").
+`promised` and `error` are the largest
 probability of an overrun and the one that is reached; for "expected", which promises a mean, the
 share of the capacity. For "simultaneous", the error is that of this capacity alone. Rows are exact,
 except for work and groups: 400 calibrations, whose standard error is in the last column. Groups
 whose sizes differ use less, because they keep the capacity among all calibration items as well.
+For "anytime", which had no rule before, the error is that of a single calibration. These two spread
+their error over capacities and over time, and their `best` is what one threshold of all n uses.
 Before, folds were stratified: the true rates of their thresholds differed from these.
 """
 
@@ -24,6 +27,7 @@ import subprocess
 import sys
 import warnings
 from fractions import Fraction
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -56,25 +60,28 @@ def main() -> None:
     environment = os.environ | {"PYTHONPATH": f"{before}:{Path(__file__).parents[2]}"}
     command = [sys.executable, "-m", "studies.promises.use"]
     printed = subprocess.run(command, env=environment, capture_output=True, check=True, text=True)
-    old = {tuple(row[:4]): row[4] for row in json.loads(printed.stdout)}
+    old = {tuple(row[:4]): row[4] for row in json.loads(printed.stdout)}  # not yet "anytime"
     with (Path(__file__).parent / "use.csv").open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(COLUMNS)
         for key, (use, promised, error, standard_error) in uses.items():
-            is_mean = key[0] == "expected"
-            best = 1.0 if is_mean else uses[key[0], "one threshold", *key[2:]][0]
-            row = [*key, old[key], use, best, promised, error, standard_error]
+            best = 1.0 if key[0] == "expected" else ""
+            if best == "" and standard_error == "":
+                best = uses[key[0], "one threshold", *key[2:]][0]
+            row = [*key, old.get(key, ""), use, best, promised, error, standard_error]
             writer.writerow([f"{cell:.3g}" if isinstance(cell, float) else cell for cell in row])
 
 
 def measured():
     """Yield each setting with its use, what is promised and reached, and a standard error."""
-    for guarantee in ("expected", "confident", "next-batch", "simultaneous"):
+    known = guarantees and getattr(guarantees, "anytime_place", None)
+    every = ("expected", "confident", "next-batch", "simultaneous", "anytime")
+    for guarantee in every if known else every[:-1]:
         for n in SIZES:
             for text in CAPACITIES:
-                settings = {"one threshold": n}
+                settings = {"one threshold": n, "held out": n // 2}
                 if guarantee in ("expected", "confident"):
-                    settings |= {"held out": n // 2, "folds": n}
+                    settings["folds"] = n
                 for setting, size in settings.items():
                     found = of_places(guarantee, size, text, in_folds=setting == "folds")
                     yield (guarantee, setting, n, text), found
@@ -136,17 +143,17 @@ def work():
     ):
         rng = np.random.default_rng(0)
         new, efforts = rng.beta(1, 9, size=100_000), draw(rng, 100_000)
-        for text in ("0.01", "0.02", "0.05"):
+        for guarantee, text in product(("expected", "confident"), ("0.01", "0.02", "0.05")):
             c = float(text) * efforts.mean()
             capacity, uses = Capacity.effort(round(1_000 * c, 6), per=1_000), []
             for seed in range(TRIALS):
                 own = np.random.default_rng(seed + 1)
                 known = {"efforts": draw(own, 1_000), "max_effort": largest}
-                known |= {"ids": np.arange(1_000), "random_state": seed}
+                known |= {"ids": np.arange(1_000), "random_state": seed, "guarantee": guarantee}
                 found = calibrate_threshold(own.beta(1, 9, size=1_000), capacity, **known)
                 flagged = found.flag(new, ids=np.arange(1_000, 101_000), efforts=efforts)
                 uses.append(efforts[flagged].sum() / new.size / c)
-            yield ("expected", name, 1_000, text), mean_of(uses)
+            yield (guarantee, name, 1_000, text), summary(guarantee, uses)
 
 
 def minutes(numbers):
@@ -156,24 +163,28 @@ def minutes(numbers):
 
 def groups():
     """Simulate groups of items that are alike, and the rate of an item of a new group."""
-    for text in ("0.02", "0.05"):
-        for name, sizes in (("of 4", np.full(150, 4)), ("of 1 to 7", np.arange(150) % 7 + 1)):
+    designs = (("of 4", np.full(150, 4)), ("of 1 to 7", np.arange(150) % 7 + 1))
+    for guarantee, text in product(("expected", "confident"), ("0.02", "0.05")):
+        for name, sizes in designs:
             of, uses, c = np.arange(150).repeat(sizes), [], float(text)
             for seed in range(TRIALS):
                 own = np.random.default_rng(seed)
                 scores = own.normal(size=150).repeat(sizes) + own.normal(size=of.size)
                 known = {"groups": of, "ids": np.arange(of.size), "random_state": seed}
+                known["guarantee"] = guarantee
                 found = calibrate_threshold(scores, Capacity.fraction(c), **known)
                 share, lower = getattr(found, "share", 0.0), getattr(found, "lower_value", np.inf)
                 ends = stats.norm.sf([found.value, lower], scale=np.sqrt(2))
                 uses.append(((1 - share) * ends[0] + share * ends[1]) / c)
-            yield ("expected", f"150 groups {name}", of.size, text), mean_of(uses)
+            yield (guarantee, f"150 groups {name}", of.size, text), summary(guarantee, uses)
 
 
-def mean_of(uses):
-    """Return the mean use, what is promised about it and reached, and its standard error."""
+def summary(guarantee, uses):
+    """Return the mean use, what is promised and reached, and the standard error of this."""
     mean = float(np.mean(uses))
-    return mean, 1.0, mean, float(np.std(uses, ddof=1) / np.sqrt(len(uses)))
+    reached = uses if guarantee == "expected" else np.array(uses) > 1
+    error = float(np.std(reached, ddof=1) / np.sqrt(len(uses)))
+    return mean, 1.0 if guarantee == "expected" else ERROR, float(np.mean(reached)), error
 
 
 if __name__ == "__main__":
