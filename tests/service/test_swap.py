@@ -44,6 +44,7 @@ def test_a_model_is_swapped_under_traffic(address, model_file, other_file, tmp_p
                 assert answer.status_code == 200, answer.text
                 models.append(answer.json()["model"])
                 n, after = n + 1, after + done.is_set()
+                time.sleep(0.005)  # leave the workers time to read the other model
 
     try:
         with ThreadPoolExecutor(4) as pool:
