@@ -2,7 +2,7 @@
 
     python -m venv ag && ag/bin/pip install "autogluon.tabular[lightgbm,catboost,xgboost]==1.6.*"
     python -m studies.detection.autogluon_beside --python ag/bin/python --methods autogluon
-    python -m studies.detection.autogluon_beside --methods default thorough
+    python -m studies.detection.autogluon_beside --methods default thorough quick
 
 The tables are the confirming ones, KEEL's and everyday ones together, in an order that is drawn at
 random: `--tables` takes the first so many. Each is halved as in `compare.py`, with its first seed.
@@ -12,7 +12,9 @@ Tables that AutoGluon has ranked before are not given to it again: they are in t
 AutoGluon is installed in an environment of its own, because it pins other versions. It gets the
 preset `best_quality`, average precision, no networks and one thread. Its limit counts the clock,
 which would punish it on a busy machine: the clock of its process is therefore replaced by one that
-counts processor time, before anything of it is imported. `autogluon_beside.csv` has the result.
+counts processor time, before anything of it is imported. `autogluon_beside.csv` has the result,
+`..._means.csv` its means over the tables that all methods have ranked, and `..._sizes.csv` those of
+the ensembles by list.
 """
 
 from __future__ import annotations
@@ -175,9 +177,18 @@ def main() -> None:
             rows = run_stored(f"autogluon_beside_{method}", run_half, configs, n_jobs=options.jobs)
             known = [row for row in known if row["method"] != method] + kept + rows
         write_table(known, path)
-    means = means_of(read_table(path))
-    write_table(means, options.out / "autogluon_beside_means.csv")
-    print(markdown(list(means[0]), [[str(cell) for cell in line.values()] for line in means]))
+    found = read_table(path)
+    lists = {"KEEL": CONFIRMING, "everyday": CONFIRMING_EVERYDAY, "both": every}
+    names = {name: [source.name for source in sources] for name, sources in lists.items()}
+    ours = [row for row in found if row["method"] != "autogluon"]
+    sizes = [
+        {"list": name} | line
+        for name, of in names.items()
+        for line in means_of([row for row in ours if row["table"] in of])
+    ]
+    for name, lines in (("means", means_of(found)), ("sizes", sizes)):
+        write_table(lines, options.out / f"autogluon_beside_{name}.csv")
+        print(markdown(list(lines[0]), [[str(cell) for cell in line.values()] for line in lines]))
 
 
 if __name__ == "__main__":
