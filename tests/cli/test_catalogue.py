@@ -214,6 +214,11 @@ FITS = {
         (),
         noted("'zip' holds codes with leading zeros, such as '00000'.*--read numeric=zip"),
     ),
+    "postal codes without zeros": (
+        text(lambda f: f.assign(zip=[(1067, 10115, 4109)[i % 3] for i in range(len(f))])),
+        (),
+        noted("'zip' is read as numbers: '1067' is a size.*leading zeros.*--read categorical=zip"),
+    ),
     "codes like exponents": (
         text(lambda f: f.assign(shelf=[f"{i % 7 + 1}E{i % 3}" for i in range(len(f))])),
         (),
@@ -285,6 +290,18 @@ FITS = {
         text(column("opened", day("%m/05/2024"))),
         ("--read", "date_format=MM/DD/YYYY"),
         like(column("opened", day("2024-%m-05"))),
+    ),
+    "three formats": (
+        text(
+            lambda f: f.assign(
+                opened=[
+                    day(("%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y")[i % 3])("2024-03-25")
+                    for i in range(len(f))
+                ]
+            )
+        ),
+        (),
+        noted("'opened' holds dates that are written in several ways.*--drop opened"),
     ),
     "both orders": (
         text(changes(column("opened", day("%m/%d/%Y")), cells("opened", "31/12/2024", range(99)))),
