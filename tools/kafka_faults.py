@@ -34,7 +34,7 @@ from faults import COUNT, PERIOD, decide_in_threes, prepare, run_command
 NEW, PARTITIONS = 40, 4
 
 
-def be_broker() -> None:
+def be_broker(pace: int) -> None:
     """Keep a broker; a line of numbers of cases makes messages, and an empty one ends it."""
     from confluent_kafka import Producer
 
@@ -46,15 +46,15 @@ def be_broker() -> None:
     n_sent = 0
     while line := sys.stdin.readline().strip():
         for case in json.loads(line):
-            producer.produce("cases", message_of(case), partition=n_sent % PARTITIONS)
+            producer.produce("cases", message_of(case, pace), partition=n_sent % PARTITIONS)
             n_sent += 1
         producer.flush(10)
         print(n_sent, flush=True)
 
 
-def message_of(case: int) -> bytes:
+def message_of(case: int, pace: int) -> bytes:
     """Return the message about a case; every third one has no id."""
-    fields = {"amount": 50 + case * 37 % 200, "at": 1_000 + case // 5}
+    fields = {"amount": 50 + case * 37 % 200, "at": 1_000 + case // pace}
     return json.dumps(fields if case % 3 == 0 else {"id": case, **fields}).encode()
 
 
@@ -100,10 +100,10 @@ def die_at(step: int) -> None:
 class Run:
     """A stream that is killed again and again."""
 
-    def __init__(self, model: Path, folder: Path, seed: int) -> None:
+    def __init__(self, model: Path, folder: Path, seed: int, pace: int) -> None:
         self.model, self.state, self.random = model, folder / "state", random.Random(seed)
         self.errors, self.n_sent, self.n_cases = folder / "stderr", 0, 0
-        command = [sys.executable, __file__, "--broker"]
+        command = [sys.executable, __file__, "--broker", "--pace", str(pace)]
         self.broker = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
         )
@@ -201,14 +201,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--pace", type=int, default=10, help="cases in a second of their own time")
     parser.add_argument("--csv", type=Path, help="append a line to this file")
     parser.add_argument("--broker", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.broker:
-        be_broker()
+        be_broker(given.pace)
         return
     with tempfile.TemporaryDirectory() as place:
-        run = Run(prepare(Path(place)), Path(place), given.seed)
+        run = Run(prepare(Path(place)), Path(place), given.seed, given.pace)
         run.send()
         started = time.monotonic()
         run.live(None)

@@ -46,8 +46,9 @@ def first_batch(source):
 def test_kills_lose_no_message_and_decide_none_twice():
     """`python tools/kafka_faults.py` kills 200 times."""
     found = subprocess.run(
-        [sys.executable, str(TOOL), "--kills", "4"], capture_output=True, text=True, check=False
-    )
+        [sys.executable, str(TOOL), "--kills", "4", "--pace", "5"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
     assert found.returncode == 0, found.stdout + found.stderr
     counted = json.loads(found.stdout)
     assert counted["kills"] == 4
