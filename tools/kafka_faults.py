@@ -40,15 +40,15 @@ def be_broker(pace: int) -> None:
 
     settings = {"test.mock.num.brokers": 1, "bootstrap.servers": "any", "log_level": 0}
     producer = Producer(settings)
-    broker = next(iter(producer.list_topics(timeout=10).brokers.values()))
-    producer.list_topics("decisions", timeout=10)
+    broker = next(iter(producer.list_topics(timeout=60).brokers.values()))
+    producer.list_topics("decisions", timeout=60)
     print(f"{broker.host}:{broker.port}", flush=True)
     n_sent = 0
     while line := sys.stdin.readline().strip():
         for case in json.loads(line):
             producer.produce("cases", message_of(case, pace), partition=n_sent % PARTITIONS)
             n_sent += 1
-        producer.flush(10)
+        producer.flush(60)
         print(n_sent, flush=True)
 
 
@@ -63,9 +63,9 @@ def read_answers(address: str) -> list[dict]:
     from confluent_kafka import Consumer, TopicPartition
 
     reader = Consumer({"bootstrap.servers": address, "group.id": "check", "log_level": 0})
-    topic = reader.list_topics("decisions", timeout=10).topics["decisions"]
+    topic = reader.list_topics("decisions", timeout=60).topics["decisions"]
     places = [TopicPartition("decisions", number, 0) for number in topic.partitions]
-    expected = sum(reader.get_watermark_offsets(each, timeout=10)[1] for each in places)
+    expected = sum(reader.get_watermark_offsets(each, timeout=60)[1] for each in places)
     reader.assign(places)
     answers: list[dict] = []
     while len(answers) < expected:

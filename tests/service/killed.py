@@ -16,7 +16,7 @@ from tests.service.helpers import serving
 # Its server has loaded everything: a new process begins at once. It has no threads.
 _PROCESSES = multiprocessing.get_context("forkserver")
 _PROCESSES.set_forkserver_preload(["tests.service.warm"])
-_NEVER, _SOON = 1 << 30, 60.0
+_NEVER, _SOON = 1 << 30, 180.0
 
 
 class KilledService:
@@ -36,7 +36,7 @@ class KilledService:
         self.process = _PROCESSES.Process(target=_serve, args=arguments, daemon=True)
         self.process.start()
         assert here.poll(_SOON), "The service does not start."
-        self.client = httpx.Client(base_url=here.recv(), timeout=2 * _SOON)
+        self.client = httpx.Client(base_url=here.recv(), timeout=_SOON)
 
     def start_again(self):
         """Start another process after the first one was killed."""
