@@ -226,6 +226,8 @@ MUTANTS = [
     Mutant("a model of any columns", "service/_models.py", "if error is not None and (flagged or", "if False and (flagged or", (*SWAP, "-k", "not_fit and False")),
     Mutant("the id follows the model", "service/setup.py", "        id_fields=model.id_fields,\n", "", (*SWAP, "-k", "id_column and sqlite")),
     Mutant("a disk that is nearly full is ready", "service/_decider.py", "maker.saves = self._failing", "maker.saves = False", ("tests/service/test_gates.py", "-k", "full_disk and sqlite")),
+    Mutant("who asks is ahead of the log", "service/_decider.py", "            if not maker.entries:  # slots that were due", "            if False:  # slots that were due", (*WAITING, "-k", "not_ahead and sqlite")),
+    Mutant("a state that is ahead of the log is saved", "service/_group.py", "snapshot if self._at == self.row.high_water else None", "snapshot", (*WAITING, "-k", "not_ahead and sqlite")),
     Mutant("a worker that starts takes any id", "service/_service.py", "                decider.id_fields = QueueSettings.from_json(row.settings).id_fields\n", "", (*SWAP, "-k", "just_started and sqlite")),
     Mutant("a page of cases is found in order", "service/_staff.py", "({', '.join(map(str, page))})\")", "({', '.join(map(str, page))}) ORDER BY {order}\")", ("tests/service/test_steps.py", "-k", "fits_no")),
     Mutant("a shadow decides", "service/_decider.py", "            case.shadow = None if item is None or item.error is not None else item.score\n", "            case.shadow = None\n            case.score = case.score if item is None or item.error is not None else item.score\n", SHADOW),

@@ -286,6 +286,29 @@ def test_whoever_asks_when_slots_are_due_moves_no_clock(address, queue, clock):
     kept_promises(address)
 
 
+def test_whoever_asks_when_slots_are_due_is_not_ahead_of_others(address, clock, monkeypatch):
+    """A worker whose clock is a little behind decides next, about a moment before the question."""
+    monkeypatch.setattr(_group, "_SNAPSHOT_EVERY", 1)  # whoever joins begins with the saved state
+    settings = QueueSettings(PERIOD, 40, within=30.0)
+    queue = new_queue(address, capacity=SLOTS, at=clock.wall, settings=settings)
+    behind = FakeClock(clock.wall - 5)
+    one, other = hand_of(address, queue, clock), hand_of(address, queue, behind)
+    one.decide([("a", 3.0)])
+    for each in (clock, behind):
+        each.advance(37)
+    assert ask_of(one) == ["a"]  # which had its slot 7 seconds ago
+    other.decide([("b", 3.5)])
+    for each in (clock, behind):
+        each.advance(27)
+    assert ask_of(one) == ["b"]  # 2 seconds after it got a slot
+    with opened(address) as store:
+        moments = [each.at - 1_000_000 for each in store.entries_where("kind = ?", PULLED)]
+    assert moments == [30, 62]
+    for each in (one, other):
+        each.close()
+    assert problems(address) == []
+
+
 @pytest.mark.parametrize("seed", [6, 26])
 def test_two_workers_agree_under_models_of_other_shapes(address, queue, clock, seed, monkeypatch):
     """What is due before a change is settled before it, also by whoever only follows the log."""

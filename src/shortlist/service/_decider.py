@@ -314,6 +314,8 @@ class Decider:
             replica.watch([case.score for case in new])  # which a state that is saved knows
         if maker.last_seq > row.last_seq:
             maker.commit()
+            if not maker.entries:  # slots that were due; no entry has the present moment
+                self.replica = join_queue(self._store, self.queue, self._config.build)
         else:
             # Nobody got a case: it is as if nobody had asked.
             replica.controller = Controller.from_state(before)

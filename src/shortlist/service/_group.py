@@ -271,8 +271,8 @@ class GroupMaker:
         replica, last, head = self._replica, self.last_seq, self.row.head
         is_due = last // _SNAPSHOT_EVERY > self.row.last_seq // _SNAPSHOT_EVERY
         snapshot = (replica.build, replica.state()) if is_due or self.saves else None
-        if not self.entries:  # slots that were due have been written, and no time has passed
-            return Group(self.row, [], snapshot)
+        if not self.entries:  # slots that were due have been written, as of earlier moments
+            return Group(self.row, [], snapshot if self._at == self.row.high_water else None)
         for place, entry in enumerate(self.entries):
             head = link(head, entry._asdict())
             self.entries[place] = entry._replace(hash=head)
