@@ -141,7 +141,8 @@ MUTANTS = [
     Mutant("the row judges itself", "thresholds/terms.py", "- (mine <= items)", "- 0", WITHOUT_OWN),
     Mutant("one score too many", "thresholds/terms.py", "self._place(own, others.size - 1)", "self._place(own, others.size)", WITHOUT_OWN),
     Mutant("copies at the cut left out", "thresholds/terms.py", "above = places <= np.sort(places)", "above = places < np.sort(places)", GROUPS),
-    Mutant("equal rows in any fold", "classifier/_classifier.py", "groups = groups._replace(hashed=keys_of(facts, seed + 1)(first))", "pass", REPEATED),
+    Mutant("equal rows in any fold", "classifier/_classifier.py", "groups = groups._replace(hashed=keys_of(RowFacts(X), seed + 1)(first))", "pass", REPEATED),
+    Mutant("equal rows judged by any model", "thresholds/rules.py", "by_row = self.samples[0].groups is not None", "by_row = False", REPEATED),
     Mutant("folds that follow the labels", "_core/folds.py", "np.arange(n) % min(int(cv), n)", "np.arange(n) % max(min(int(cv), int(np.bincount(codes).min())), 2)", RANDOM_PARTS),
     Mutant("a second division without a word", "_core/folds.py", "            if n_before > 0:", "            if False:", RANDOM_PARTS),
     Mutant("large groups over the plug-in", "thresholds/terms.py", "return place, Cuts(upper, lower, place.share).within(at_most)", "return place, Cuts(upper, lower, place.share)", GROUPS),
@@ -217,7 +218,7 @@ MUTANTS = [
     Mutant("lists rank by a model, whose threshold is that of another", "classifier/_classifier.py", "if len(splits) == 1:", "if len(splits) == 0:", LISTS),
     Mutant("arrays forget the names", "_core/ids.py", "named = names is not None and len(names) == n_columns", "named = False", ("tests/thresholds/test_hashing.py",)),
     Mutant("stored twice, hashed twice", "_core/ids.py", "by_rows.sum_duplicates()  #", "pass  #", ("tests/thresholds/test_hashing.py",)),
-    Mutant("a row's fold depends on the batch", "thresholds/rules.py", "picks(np.arange(n_rows(facts.X)))", "np.linspace(0, 0.99, n_rows(facts.X))", EVERY_ROW),
+    Mutant("a row's fold depends on the batch", "thresholds/rules.py", "self.fold_keys(facts)(np.arange(n_rows(facts.X)))", "np.linspace(0, 0.99, n_rows(facts.X))", EVERY_ROW),
     # Write, sync, answer
     Mutant("a switch waits for nobody", "service/_models.py", "return sum(model not in json.loads(loaded) for (loaded,) in rows)", "return 0", (*SWAP, "-k", "two_swaps and sqlite")),
     Mutant("a model is loaded under the lock", "service/_decider.py", "self._was_quick and model in self._models.loaded", "self._was_quick", (*SWAP, "-k", "queue_is_locked and sqlite")),

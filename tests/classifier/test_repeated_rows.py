@@ -17,6 +17,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from shortlist import Capacity, CapacityClassifier, MulticlassCapacityClassifier, Worth
 from shortlist._core.ids import repeats_of
 from shortlist.metrics import out_of_fold_detection
+from shortlist.thresholds.samples import RowFacts
 
 TENTH = Capacity.fraction(0.1)
 
@@ -54,7 +55,9 @@ def test_copies_are_one_case(copies):
     model, named = nearest(cv=0.5).fit(X, y), nearest(cv=0.5).fit(X, y, groups=order)
     assert model.rule_.samples[0].scores.size == 400
     assert model.calibration_.share == named.calibration_.share
-    for each in nearest().fit(X, y).rule_.samples:
+    folds = nearest().fit(X, y)
+    assert_array_equal(folds.folds_, folds.rule_.fold_of(RowFacts(X, ids=np.arange(800))))
+    for each in folds.rule_.samples:
         assert np.unique(each.groups).size * 4 == each.scores.size
 
 
@@ -73,7 +76,8 @@ class Known(ClassifierMixin, BaseEstimator):
 
 @pytest.mark.filterwarnings("ignore::shortlist.exceptions.InsufficientCalibrationWarning")
 @pytest.mark.parametrize("share", [0.02, 0.1])
-def test_equal_rows_that_are_different_cases_keep_the_capacity(share):
+@pytest.mark.parametrize("named", [False, True], ids=["rows", "ids"])
+def test_equal_rows_that_are_different_cases_keep_the_capacity(share, named):
     """Five rows are rare, with a tenth of all cases, and 300 are common: no label is mixed.
 
     If such cases were taken for copies alone, 1.6 and 1.2 times the capacity would be flagged.
@@ -83,9 +87,10 @@ def test_equal_rows_that_are_different_cases_keep_the_capacity(share):
     model = CapacityClassifier(Known(), capacity=Capacity.fraction(share), rare_label=1)
     for seed in range(40):
         drawn = np.random.default_rng(seed).choice(305, size=300, p=weights)
-        model.set_params(random_state=seed).fit(rows[drawn], (drawn < 5).astype(int))
+        ids = np.arange(300) if named else None
+        model.set_params(random_state=seed).fit(rows[drawn], (drawn < 5).astype(int), ids=ids)
         assert model.rule_.samples[0].groups is not None
-        rates.append(weights @ model.flag(rows))
+        rates.append(weights @ model.flag(rows, ids=300 + np.arange(305) if named else None))
     assert np.mean(rates) <= share
 
 

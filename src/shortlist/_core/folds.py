@@ -194,8 +194,8 @@ def random_parts(
 def _deal(n: int, codes: Rows, cv: Any) -> Rows:
     """Return the numbers of the folds, one for each item or group; 0 is what a share leaves out."""
     if holds_out(cv):
-        n_strata = np.unique(codes).size
-        return (np.arange(n) >= min(max(round(cv * n), 1), n - n_strata)).astype(np.intp)
+        most = n - np.unique(codes).size
+        return (np.arange(n) >= min(max(round(cv * n), 1), most)).astype(np.intp)
     return np.arange(n) % min(int(cv), n)
 
 

@@ -354,9 +354,9 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
         if known["groups"] is None and own_folds and is_rare is not None:
             repeats = repeats_of(X, is_rare)
             groups = folds.Groups(None, repeats.groups)
-            if repeats.groups is not None and facts.ids is None:
+            if repeats.groups is not None:
                 first = np.unique(repeats.groups, return_index=True)[1]
-                groups = groups._replace(hashed=keys_of(facts, seed + 1)(first))
+                groups = groups._replace(hashed=keys_of(RowFacts(X), seed + 1)(first))
             promised, limits = self._terms(ReferencePrevalence(), seed), self._limits(segments)
             refused = any(promised.refuses_groups(limit, labelled=True) for limit in limits)
             if repeats.matter and not refused:

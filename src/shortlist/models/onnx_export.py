@@ -25,12 +25,13 @@ from .. import __version__
 from .._core.arrays import Doubles
 from .._core.extras import load_extra
 from .._core.files import write_whole
-from .._core.ids import lots_of, tie_keys_of
+from .._core.ids import check_ids, lots_of, tie_keys_of
 from .._core.ranking import cell_of
 from .._core.scoring import n_rows, rare_scores
 from .._core.trees import Unsupported
 from ..classifier import CapacityClassifier
 from ..exceptions import ModelFileError
+from ..thresholds.samples import RowFacts
 from ._columns import Vocabulary
 from ._onnx import Graph, ScoreGraph
 from .blueprint import leaves_of, scores_of
@@ -401,7 +402,7 @@ def keys_for(classifier: Any, X: Any, ids: ArrayLike | None) -> dict[str, Double
     return {
         _TIE_KEY: tie_keys,
         _LOT: lots_of(tie_keys),
-        _FOLD_KEY: tie_keys_of(X, ids, seed=seed + 1)(every),
+        _FOLD_KEY: classifier.rule_.fold_keys(RowFacts(X, check_ids(ids, every.size)))(every),
     }
 
 

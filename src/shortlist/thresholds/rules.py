@@ -140,8 +140,16 @@ class Rule:
         """Return the number of the model that judges each row, by a hash; None if there is one."""
         if len(self.samples) == 1:
             return None
-        picks = keys_of(facts, self.terms.seed + 1)
-        return (picks(np.arange(n_rows(facts.X))) * len(self.samples)).astype(np.intp)
+        picks = self.fold_keys(facts)(np.arange(n_rows(facts.X)))
+        return (picks * len(self.samples)).astype(np.intp)
+
+    def fold_keys(self, facts: RowFacts) -> TieKeys:
+        """Return the numbers that pick the model of a row: by its id, or by the row itself.
+
+        Rows of groups may be equal. Such rows lie in the fold that their model has not seen.
+        """
+        by_row = self.samples[0].groups is not None
+        return keys_of(replace(facts, ids=None) if by_row else facts, self.terms.seed + 1)
 
     def decide(
         self,
