@@ -361,6 +361,16 @@ def test_addresses_need_a_database_that_is_known_and_a_table(address):
     assert "secret" not in str(caught.value)
 
 
+def test_nothing_is_printed_at_the_end(tmp_path):
+    """DuckDB lists what is left of it in a program that ends without collecting garbage."""
+    pytest.importorskip("duckdb")
+    url = f"duckdb:///{tmp_path / 'office.db'}"
+    run(url, "CREATE TABLE cases AS SELECT 1.5 AS amount")
+    words = [sys.executable, "-m", "shortlist", "inspect", f"{url}#cases"]
+    ended = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
 def test_paths_from_the_root_and_from_here():
     """Four slashes and three."""
     assert str(DatabaseTable("sqlite:////data/a%20b.db#cases").file) == "/data/a b.db"

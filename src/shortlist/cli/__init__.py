@@ -20,9 +20,10 @@ def main() -> None:
     if sys.argv[1:] == ["--version"]:  # without importing anything else
         sys.stdout.write(f"shortlist {__version__}\n")
         return
-    # What is imported stays: to search it for garbage, also at the end, takes as long as a fit.
+    # What is imported stays: to search it for garbage, also at the end, takes as long as a fit. But
+    # DuckDB prints a list of all that it finds unfreed.
     gc.set_threshold(50_000, 20, 20)
-    atexit.register(gc.freeze)
+    atexit.register(lambda: None if "duckdb" in sys.modules else gc.freeze())
     try:
         load_extra("typer", needed_for="The command line")
         load_extra("rich", needed_for="The command line")
