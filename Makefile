@@ -95,8 +95,9 @@ $(VENV)/.postgres: | $(BIN)/python
 # Their examples compile almost all of them: workers that begin at once would each do so.
 $(VENV)/.compiled-anew: $(shell grep -rl --include='*.py' njit src) | $(VENV)/.installed-dev
 	@find src -name '*.nb[ic]' -delete
-	@$(BIN)/python -m pytest -q -p no:cacheprovider src/shortlist/online src/shortlist/assignment \
-	  src/shortlist/aware/_greedy.py src/shortlist/multiclass > $@.log || { cat $@.log; false; }
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -p no:cacheprovider src/shortlist/online \
+	  src/shortlist/assignment src/shortlist/aware/_greedy.py src/shortlist/multiclass > $@.log \
+	  || { cat $@.log; false; }
 	@touch $@
 
 # Tests start many programs. Where Python may not keep bytecode, each would compile every module anew.
@@ -104,10 +105,12 @@ $(VENV)/.bytecode: $(VENV)/.installed-dev | $(VENV)/.clusters
 	@$(BIN)/python -m compileall -qq -j 0 -x '/tests?/' $(VENV)/lib src || true
 	@touch $@
 
-# One thread for each worker: two workers with two threads each would wait for one another.
+# One thread for each worker: two workers with two threads each would wait for one another. Bytecode
+# is kept: pytest would rewrite plugins and tests in every process.
 test: $(VENV)/.chromium $(VENV)/axe.min.js $(VENV)/.postgres $(VENV)/.bytecode  ## lint, doctests, README and all tests
 	@$(MAKE) --no-print-directory -j2 lint $(VENV)/.compiled-anew
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadgroup -q $(ARGS)
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 \
+	  $(BIN)/python -m pytest -n auto --dist loadgroup -q $(ARGS)
 
 lint: $(VENV)/.installed-dev  ## ruff, formatting and types
 	$(BIN)/ruff check .
