@@ -4,10 +4,12 @@ Connections send single cases, or lists of 1,024, one after the other; a refused
 again after its Retry-After. Short windows of all servers and loads alternate, so that whatever else
 the machine does meets all of them; each number is the median of its windows.
 
-    python benchmarks/bench_load.py [seconds] [--before ../tree] [--csv studies/service/load.csv]
+    python benchmarks/bench_load.py [seconds] [--rounds 5] [--before ../tree] [--csv load.csv]
 
-`seconds` is the time of a window. With `--before`, the service of another tree is measured in the
-same windows. PostgreSQL is measured where it is installed, beside bare inserts over 32 connections.
+`seconds` is the time of a window, and each round has one of them for every server and load; 256
+connections with lists take some seconds more until all are answered. With `--before`, the service
+of another tree is measured in the same windows. PostgreSQL is measured where it is installed,
+beside bare inserts over 32 connections.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ from benchmarks.bench_service import (
     _wait_until_ready,
 )
 
-CONNECTIONS, SIZES, ROUNDS = (1, 8, 64, 256), (1, 1_024), 5
+CONNECTIONS, SIZES = (1, 8, 64, 256), (1, 1_024)
 _ALONE = """
 import os, sys
 from pathlib import Path
@@ -92,7 +94,7 @@ def _of_tree(tree: Path, database: str, folder: Path) -> Iterator[tuple[int, int
         server.wait()
 
 
-def main(seconds: float = 2.0, before: Path | None = None) -> list[Row]:
+def main(seconds: float = 2.0, before: Path | None = None, rounds: int = 5) -> list[Row]:
     """Return a row for each server and load."""
     from tests.service.helpers import PostgresServer, find_postgres, fit_small_model
 
@@ -114,12 +116,14 @@ def main(seconds: float = 2.0, before: Path | None = None) -> list[Row]:
             if before is not None:
                 made = _of_tree(before.resolve(), old[store], folder / f"before-{store}")
                 servers[f"{store}, before"] = stack.enter_context(made)
-        return _measure(servers, floor, seconds)
+        return _measure(servers, floor, seconds, rounds)
 
 
-def _measure(servers: dict[str, tuple[int, int]], floor: str | None, seconds: float) -> list[Row]:
+def _measure(
+    servers: dict[str, tuple[int, int]], floor: str | None, seconds: float, rounds: int
+) -> list[Row]:
     windows: dict[tuple[str, int, int], list[Row]] = {}
-    for turn in range(ROUNDS):
+    for turn in range(rounds):
         if floor is not None:
             rate = round(_postgres_inserts(floor, seconds))
             windows.setdefault(("PostgreSQL, bare inserts", 32, 1), []).append(
@@ -165,10 +169,11 @@ def write(rows: list[Row], file: Any) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("seconds", type=float, nargs="?", default=2.0)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--before", type=Path)
     parser.add_argument("--csv", type=Path)
     options = parser.parse_args()
-    rows = main(options.seconds, options.before)
+    rows = main(options.seconds, options.before, options.rounds)
     write(rows, sys.stdout)
     if options.csv is not None:
         with options.csv.open("w", newline="") as file:
