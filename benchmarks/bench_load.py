@@ -18,6 +18,7 @@ import argparse
 import asyncio
 import contextlib
 import csv
+import math
 import os
 import signal
 import statistics
@@ -68,13 +69,14 @@ async def load(port: int, name: str, connections: int, size: int, seconds: float
         )
         made.append(each)
     await asyncio.gather(*waiting)
-    took, milliseconds = time.perf_counter() - started, sorted(1e3 * each for each in times)
+    took = time.perf_counter() - started
+    milliseconds = sorted(1e3 * each for each in times) or [math.nan]  # if all were refused
     return {
         "cases a second": round(size * len(times) / took),
-        "p50, ms": round(milliseconds[len(times) // 2], 2),
-        "p99, ms": round(milliseconds[int(0.99 * len(times))], 2),
+        "p50, ms": round(milliseconds[len(milliseconds) // 2], 2),
+        "p99, ms": round(milliseconds[int(0.99 * len(milliseconds))], 2),
         "refused a second": round(sum(each.n_refused for each in made) / took, 1),
-        "n": len(times),
+        "n": max(len(times), 1),
     }
 
 
