@@ -391,6 +391,18 @@ def test_an_answer_is_on_the_disk_before_it_is_given(postgres, monkeypatch):
     hand.close()
 
 
+def test_cases_are_not_looked_up_by_the_plan_of_a_short_log(postgres):
+    """PostgreSQL keeps the plan of a prepared statement, which would read all of a longer log."""
+    address = postgres.new_database("plans")
+    hand = Hand(address, new_queue(address))
+    for n in range(9):
+        hand.decide([(f"a{n}", 0.5)])
+    kept = hand.store._store.query("SELECT statement FROM pg_prepared_statements")
+    assert any("FOR UPDATE" in text for (text,) in kept)
+    assert not any("case_id = ANY" in text for (text,) in kept)
+    hand.close()
+
+
 def test_a_file_that_was_replaced_is_not_used(tmp_path):
     """Another file under the same name has other decisions."""
     address = str(tmp_path / "a.db")

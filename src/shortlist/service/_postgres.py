@@ -104,7 +104,9 @@ class PostgresStore(Store):
 
     def _send(self, statement: str, values: tuple[Any, ...] = ()) -> Any:
         text = statement.replace("%", "%%").replace("?", "%s") if values else statement
-        return self._open_link().execute(text, values or None)
+        # A plan that was made while the log was short would read all of it later on.
+        kept = False if statement is self._known else None
+        return self._open_link().execute(text, values or None, prepare=kept)
 
     def _pipeline(self) -> Any:
         return self._open_link().pipeline()
