@@ -201,7 +201,7 @@ def test_too_few_items_for_the_guarantee_flag_nothing_and_warn(rng):
     """The warning names the capacity and the number of items it needs."""
     X, y = draw(300, rng)
     with pytest.warns(
-        InsufficientCalibrationWarning, match=r"fraction\(0.01\) .* needs more .* than 150"
+        InsufficientCalibrationWarning, match=r"fraction\(0.01\), .* needs more .* than 150"
     ):
         model = fitted(X, y, guarantee="confident", capacities={**TWO, 1: Capacity.fraction(0.2)})
     assert not (model.predict(X) == 2).any()
@@ -212,7 +212,7 @@ def test_a_class_without_enough_items_does_not_compete(items):
     X, y, new = items
     tiny = {1: Capacity.fraction(0.02), 2: Capacity.fraction(0.0001)}
     with pytest.warns(
-        InsufficientCalibrationWarning, match=r"fraction\(0.0001\) .* needs more .* than 1000"
+        InsufficientCalibrationWarning, match=r"fraction\(0.0001\), .* needs more .* than 1000"
     ):
         model = fitted(X, y, guarantee="confident", capacities=tiny)
     half = np.random.default_rng(0).permutation(2_000)[1_000:]
