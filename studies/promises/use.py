@@ -10,10 +10,11 @@ model, or a half of them does ("held out"), or each item helps to calibrate one 
 `promised` and `error` are the largest
 probability of an overrun and the one that is reached; for "expected", which promises a mean, the
 share of the capacity. For "simultaneous", the error is that of this capacity alone. Rows are exact,
-except for work and groups: 400 calibrations, whose standard error is in the last column. Groups
-whose sizes differ use less, because they keep the capacity among all calibration items as well.
-For "anytime", which had no rule before, the error is that of a single calibration. These two spread
-their error over capacities and over time, and their `best` is what one threshold of all n uses.
+except for work and groups: 400 calibrations, 100 of folds, whose standard error is in the last
+column. Groups whose sizes differ use less, because they keep the capacity among all calibration
+items as well. For "anytime", which had no rule before, the error is that of a single calibration.
+"simultaneous" and "anytime" spread their error over capacities and over time, and their `best` is
+what one threshold of all n uses.
 Before, folds were stratified: the true rates of their thresholds differed from these.
 """
 
@@ -43,7 +44,7 @@ except ImportError:  # before
 
 COLUMNS = ["guarantee", "setting", "n", "c", "before", "after", "best", "promised", "error"]
 COLUMNS += ["standard_error"]
-ERROR, N_FOLDS, TRIALS = 0.05, 10, 400
+ERROR, N_FOLDS, TRIALS, N_NEW = 0.05, 10, 400, 20_000
 SIZES, CAPACITIES = (200, 1_000, 4_000), ("0.01", "0.02", "0.06")
 
 
@@ -87,6 +88,8 @@ def measured():
                     yield (guarantee, setting, n, text), found
     yield from work()
     yield from groups()
+    if guarantees is not None:  # before, folds were stratified
+        yield from work_and_groups_in_folds()
 
 
 class OwnScore(ClassifierMixin, BaseEstimator):
@@ -177,6 +180,44 @@ def groups():
                 ends = stats.norm.sf([found.value, lower], scale=np.sqrt(2))
                 uses.append(((1 - share) * ends[0] + share * ends[1]) / c)
             yield (guarantee, f"150 groups {name}", of.size, text), summary(guarantee, uses)
+
+
+def work_and_groups_in_folds():
+    """Simulate the same with the thresholds of ten folds, and fewer calibrations."""
+    of = np.arange(150).repeat(4)
+    for guarantee, text in product(("expected", "confident"), ("0.01", "0.02", "0.05")):
+        uses = {"work, folds": [], "150 groups of 4, folds": []}
+        for seed in range(TRIALS // 4):
+            own, c = np.random.default_rng(seed), float(text)
+            known, new = (own.integers(1, 11, size=size) for size in (1_000, N_NEW))
+            capacity = Capacity.effort(round(1_000 * c * 5.5, 6), per=1_000)
+            model = fitted(own.beta(1, 9, size=1_000), capacity, guarantee, seed, efforts=known)
+            flagged = flags(model, own.beta(1, 9, size=N_NEW), efforts=new)
+            uses["work, folds"].append(new[flagged].sum() / N_NEW / 5.5 / c)
+            if text == "0.01":
+                continue
+            scores = own.normal(size=150).repeat(4) + own.normal(size=of.size)
+            model = fitted(scores, Capacity.fraction(c), guarantee, seed, groups=of)
+            flagged = flags(model, own.normal(size=N_NEW, scale=np.sqrt(2)))
+            uses["150 groups of 4, folds"].append(flagged.mean() / c)
+        for setting, found in uses.items():
+            if found:
+                n = 1_000 if setting.startswith("work") else of.size
+                yield (guarantee, setting, n, text), summary(guarantee, found)
+
+
+def fitted(scores, capacity, guarantee, seed, **known):
+    """Return a classifier with the thresholds of folds; its items are their own scores."""
+    options = {"guarantee": guarantee, "rare_label": True, "random_state": seed}
+    options["max_effort"] = 10 if "efforts" in known else None
+    model = CapacityClassifier(OwnScore(), capacity=capacity, cv=N_FOLDS, **options)
+    ids = np.arange(scores.size)
+    return model.fit(scores[:, np.newaxis], ids % 3 == 0, ids=ids, **known)
+
+
+def flags(model, scores, **known):
+    """Return the flags of new items, each of a group of its own."""
+    return model.flag(scores[:, np.newaxis], ids=10_000 + np.arange(scores.size), **known)
 
 
 def summary(guarantee, uses):
