@@ -386,7 +386,9 @@ def test_ctrl_c_in_a_pipeline(model_file, new_cases, tmp_path):
     _, errors = process.communicate(timeout=60)
     # A shell reports 130 for both: Python ends by the signal itself if that interrupts an import.
     assert process.returncode in (130, -signal.SIGINT), errors
-    assert errors == b"Error: Interrupted. No output file was written.\n"
+    # A library that is interrupted may have warned.
+    assert errors.endswith(b"Error: Interrupted. No output file was written.\n"), errors
+    assert b"Traceback" not in errors
     assert os.listdir(tmp_path) == []
 
 
