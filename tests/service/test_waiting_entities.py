@@ -130,6 +130,19 @@ def test_two_workers_keep_one_rule(tmp_path_factory, history):
     desk.close()
 
 
+@pytest.mark.parametrize(("pause", "code"), [(WITHIN, JOINED), (3 * PERIOD, WAITS)])
+def test_an_event_meets_a_slot_that_was_due_before(desk, pause, code):
+    """Both are written at once; the event joins the slot's case until its cool-down is over."""
+    hand = desk.hand()
+    hand.decide([event(0, "ann", 5.0)])
+    desk.clock.advance(pause)
+    hand.decide([event(1, "ann", 5.0)])
+    first, slot, second = desk.log()
+    assert (first.code, slot.kind, slot.joined) == (WAITS, PULLED, first.seq)
+    assert (second.code, second.joined) == (code, first.seq if code == JOINED else None)
+    assert desk.problems() == []
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_much_is_joined_and_handed_out(desk, seed):
     """The law above holds where there is much to hold, on both databases."""
