@@ -144,7 +144,7 @@ MUTANTS = [
     Mutant("equal rows in any fold", "classifier/_classifier.py", "groups = groups._replace(hashed=keys_of(RowFacts(X), seed + 1)(first))", "pass", REPEATED),
     Mutant("equal rows judged by any model", "thresholds/rules.py", "by_row = self.samples[0].groups is not None", "by_row = False", REPEATED),
     Mutant("folds that follow the labels", "_core/folds.py", "np.arange(n) % min(int(cv), n)", "np.arange(n) % max(min(int(cv), int(np.bincount(codes).min())), 2)", RANDOM_PARTS),
-    Mutant("a second division without a word", "_core/folds.py", "            if n_before > 0:", "            if False:", RANDOM_PARTS),
+    Mutant("a second division without a word", "_core/folds.py", "            if n_before > len(by_hash):", "            if False:", RANDOM_PARTS),
     Mutant("large groups over the plug-in", "thresholds/terms.py", "return place, Cuts(upper, lower, place.share).within(at_most)", "return place, Cuts(upper, lower, place.share)", GROUPS),
     Mutant("batches promised by folds", "thresholds/promise.py", "if len(sizes) > 1 and kind.fold_place is None:", "if False:", FOLDS),
     Mutant("half the error for all folds", "thresholds/rules.py", "error=tail / n_folds", "error=min(0.5, 40 * tail)", FOLDS),

@@ -170,13 +170,12 @@ def random_parts(
         units, codes = np.unique(np.stack([groups, codes]), axis=1)
     dealt = _deal(int(units.max()) + 1, codes, cv)
     left_out = range(1 if holds_out(cv) else int(dealt.max()) + 1)
-    draws: Iterator[Rows] = (rng.permutation(dealt) for _ in range(_MOST_DRAWS))
-    if hashed is not None:
-        draws = chain([(hashed * len(left_out)).astype(np.intp)], draws)
-    for n_before, drawn in enumerate(draws, -(hashed is not None)):
+    by_hash = [] if hashed is None else [(hashed * len(left_out)).astype(np.intp)]
+    at_random = (rng.permutation(dealt) for _ in range(_MOST_DRAWS))
+    for n_before, drawn in enumerate(chain(by_hash, at_random)):
         is_whole = np.unique(drawn).size >= len(left_out)
         if is_whole and all(_can_learn(codes, drawn[units] != fold) for fold in left_out):
-            if n_before > 0:
+            if n_before > len(by_hash):
                 warn_user(
                     f"The data were divided {n_before + 1} times until enough of each class could "
                     "be learned from: too few for an exact promise. Find more, or use cv=10.",

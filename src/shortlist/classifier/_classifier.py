@@ -105,11 +105,11 @@ class CapacityClassifier(folds.WrapperMixin, ClassifierMixin, MetaEstimatorMixin
         Where the scores for the thresholds come from:
 
         - an int or splitter keeps the model of each fold, with a threshold from the items it has
-          not seen, and a hash of a row (or its id) picks the model that decides about it. Every
-          row works: with ten folds, each model learns from 90 % of them, and `select`,
-          `score_samples` and `predict_proba` use the mean of all models, or `list_estimator`. The
-          guarantees "expected" and "confident" hold exactly with random folds, as an int draws
-          them; not with stratified ones.
+          not seen, and a hash of a row picks the model that decides about it: of its id, or of
+          the row itself if rows of the fit belong together. Every row works: with ten folds, each
+          model learns from 90 % of them, and `select`, `score_samples` and `predict_proba` use the
+          mean of all models, or `list_estimator`. The guarantees "expected" and "confident" hold
+          exactly with random folds, as an int draws them; not with stratified ones.
         - a float is the share of the data held out for one threshold; one model is
           fitted on the rest, as in the paper. Every guarantee holds.
         - ``"auto"`` means 10 folds for the guarantees "expected" and "plug-in", and 0.5 for the

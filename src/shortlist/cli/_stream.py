@@ -39,7 +39,7 @@ def stream(
     worth: options.Number = None,
     entity: options.Text = None,
     allow: Annotated[list[str] | None, typer.Option(metavar="TEXT", show_default=False)] = None,
-    within: Annotated[str | None, typer.Option(hidden=True)] = None,
+    within: Annotated[str | None, typer.Option(hidden=True, callback=_refuse_to_wait)] = None,
     kafka: Annotated[str | None, typer.Option(metavar="ADDRESS")] = None,
     read: options.Read = None,
     as_json: options.AsJson = False,
@@ -84,11 +84,6 @@ def stream(
     within
         Refused, such as --within 24h: nobody can ask a stream for the next case.
     """
-    if within is not None:
-        raise typer.BadParameter(
-            "a stream answers each line once, when it arrives, and nobody can ask it for the next "
-            f"case. Cases that can wait are for: shortlist serve --within {within}"
-        )
     check_distinct(state, keep=(model, Path("-")))
     limit = options.capacity_from(
         count=count, period=period, capacity=capacity, per=per, fraction=fraction, budget=budget
@@ -136,6 +131,14 @@ def stream(
     if budget is not None and left is not None and own is not None:
         said = f"{number(left)} of {number(budget, 12)} {own.unit} are left in this period."
         typer.echo(said, err=True)
+
+
+def _refuse_to_wait(within: str | None) -> None:
+    if within is not None:
+        raise typer.BadParameter(
+            "a stream answers each line once, when it arrives, and nobody can ask it for the next "
+            f"case. Cases that can wait are for: shortlist serve --within {within}"
+        )
 
 
 def _run(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.stats import rankdata
+from scipy.stats import mannwhitneyu
 
 from .._core.arrays import Mask
 from .._core.arrow import pa
@@ -265,9 +265,9 @@ def _order(column: Any, kind: str, is_rare: Mask) -> float:
     is_rare = is_rare[known]
     if min(is_rare.sum(), (~is_rare).sum()) < _FEWEST_FILLED:
         return 0.5
-    n_rare = np.count_nonzero(is_rare)
-    above = rankdata(values[known])[is_rare].sum() - n_rare * (n_rare + 1) / 2
-    share = float(above / (n_rare * (is_rare.size - n_rare)))
+    sides = values[known][is_rare], values[known][~is_rare]
+    n_above = mannwhitneyu(*sides, method="asymptotic").statistic
+    share = float(n_above / (sides[0].size * sides[1].size))
     return max(share, 1 - share)
 
 
